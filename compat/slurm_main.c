@@ -43,5 +43,7 @@ int main(int argc, char **argv)
     if (program == NULL && argc > 0 && strcmp(argv[0], "check") == 0)
         return standard_output_end(slurm_check(argc, argv));
     slurm_message_timeout();
+    if (program != NULL && slurm_options_answer(program, argc, argv))
+        return standard_output_end(EXIT_OK);
     return standard_output_end(program == NULL ? explain() : program->run(program, argc, argv));
 }

@@ -23,8 +23,6 @@ static int run_refused(const struct slurm_program *program, int argc, char **arg
         { "scrontab", "mgpud submits no jobs at fixed times: call sbatch from crontab(1) or a timer of "
                       "systemd, or use sbatch --begin" },
     };
-    if (slurm_options_answer(program, argc, argv))
-        return 0;
     for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
         if (strcmp(refusals[i].name, program->name) == 0)
             (void)fprintf(stderr, "%s: error: %s\n", program->name, refusals[i].sentence);

@@ -291,7 +291,6 @@ static void on_flap(evutil_socket_t fd, short what, void *arg)
 /* The plain side notices it too. */
 static void on_session_end(void *arg, const char *label, const struct error *err)
 {
-    (void)arg, (void)label, (void)err;
 }
 
 static void on_signal(evutil_socket_t fd, short what, void *arg)

@@ -265,7 +265,6 @@ static void on_welcome(struct node *node, const struct message_welcome *welcome)
 
 int node_take(struct node *node, const struct record_type *type, void *message, struct error *err)
 {
-    (void)err;
     if (type == &message_welcome_record) {
         on_welcome(node, message);
     } else if (type == &message_launch_record) {

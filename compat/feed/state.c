@@ -77,11 +77,10 @@ int feed_state_reset(struct feed_state *state, struct error *err)
 /* Adds what a file written by hand may lack. */
 static int complete(struct feed_state *state, struct error *err)
 {
-    struct feed_state fresh = { 0 };
+    _cleanup_(feed_state_clear) struct feed_state fresh = { 0 };
     int r = feed_state_reset(&fresh, err);
     if (r == 0)
         (void)json_object_update_missing(state->root, fresh.root);
-    feed_state_clear(&fresh);
     return r;
 }
 

@@ -4,7 +4,6 @@
  * end this program's session, never the job.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

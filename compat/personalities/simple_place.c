@@ -66,7 +66,7 @@ const char *simple_place_port(void)
 /* Uses the socket of the mgpud at a default place if it has that port; NULL: any port, or none. */
 static bool take_usual_place(struct call *call, const char *port)
 {
-    struct client client;
+    _cleanup_(client_clear) struct client client;
     _cleanup_json_ json_t *status = NULL;
     client_init(&client, NULL, NULL);
     client.host = NULL;
@@ -78,7 +78,6 @@ static bool take_usual_place(struct call *call, const char *port)
         asked.found = take_ptr(client.path);
         call->socket = asked.found;
     }
-    client_clear(&client);
     return is_there;
 }
 

@@ -37,51 +37,30 @@ struct others {
 
 /* --- options --- */
 
-static int set_text(void *target, const struct slurm_option *option, const char *value, struct error *err)
+static int set_parsable(void *target, const struct slurm_option *option, const char *value, struct error *err)
 {
     struct others *others = target;
-    const struct {
-        const char *name;
-        const char **text;
-    } texts[] = { { "format", &others->format }, { "fields", &others->format }, { "jobs", &others->jobs },
-        { "jobid", &others->jobs }, { "users", &others->users }, { "user", &others->users },
-        { "accounts", &others->accounts }, { "partition", &others->partitions }, { "sort", &others->sort } };
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-        if (strcmp(texts[i].name, option->name) == 0)
-            *texts[i].text = value;
+    others->is_parsable = others->has_last_delimiter = true;
     return 0;
 }
 
-static int set_flag(void *target, const struct slurm_option *option, const char *value, struct error *err)
-{
-    struct others *others = target;
-    const struct {
-        const char *name;
-        bool *flag;
-    } flags[] = { { "noheader", &others->is_headless }, { "parsable", &others->is_parsable },
-        { "parsable2", &others->is_parsable }, { "all", &others->is_all }, { "allsteps", &others->is_all },
-        { "Users", &others->is_users_alone }, { "helpformat", &others->is_help_format },
-        { "force", &others->is_forced }, { "preserve", &others->is_preserving } };
-    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
-        if (strcmp(flags[i].name, option->name) == 0)
-            *flags[i].flag = true;
-    others->has_last_delimiter |= strcmp(option->name, "parsable") == 0;
-    return 0;
-}
+#define TEXT(member) SLURM_TEXT_OF(struct others, member)
+#define FLAG(member) SLURM_FLAG_OF(struct others, member)
 
 const struct slurm_option slurm_sshare_options[] = {
-    SLURM_ROW(SLURM_SSHARE, "accounts", 'A', "list", set_text, NULL, "of these accounts"),
-    SLURM_ROW(SLURM_SSHARE, "all", 'a', NULL, set_flag, NULL, "of all users"),
+    SLURM_ROW(SLURM_SSHARE, "accounts", 'A', "list", TEXT(accounts), NULL, "of these accounts"),
+    SLURM_ROW(SLURM_SSHARE, "all", 'a', NULL, FLAG(is_all), NULL, "of all users"),
     SLURM_ROW(SLURM_SSHARE, "clusters", 'M', "list", slurm_set_clusters, NULL, "clusters: mgpu or all"),
-    SLURM_ROW(SLURM_SSHARE, "format", 'o', "fields", set_text, NULL, "fields, each with %width"),
-    SLURM_ROW(SLURM_SSHARE, "helpformat", 'e', NULL, set_flag, NULL, "print the names of all fields"),
+    SLURM_ROW(SLURM_SSHARE, "format", 'o', "fields", TEXT(format), NULL, "fields, each with %width"),
+    SLURM_ROW(
+        SLURM_SSHARE, "helpformat", 'e', NULL, FLAG(is_help_format), NULL, "print the names of all fields"),
     SLURM_NO_EFFECT(SLURM_SSHARE, "long", 'l', NULL, NULL, "more fields"),
-    SLURM_ROW(SLURM_SSHARE, "noheader", 'n', NULL, set_flag, NULL, "no header"),
-    SLURM_ROW(SLURM_SSHARE, "parsable", 'p', NULL, set_flag, NULL, "fields, each followed by a |"),
-    SLURM_ROW(SLURM_SSHARE, "parsable2", 'P', NULL, set_flag, NULL, "fields separated by a |"),
+    SLURM_ROW(SLURM_SSHARE, "noheader", 'n', NULL, FLAG(is_headless), NULL, "no header"),
+    SLURM_ROW(SLURM_SSHARE, "parsable", 'p', NULL, set_parsable, NULL, "fields, each followed by a |"),
+    SLURM_ROW(SLURM_SSHARE, "parsable2", 'P', NULL, FLAG(is_parsable), NULL, "fields separated by a |"),
     SLURM_NO_EFFECT(SLURM_SSHARE, "partition", 'm', NULL, NULL, "shares of each partition"),
-    SLURM_ROW(SLURM_SSHARE, "users", 'u', "list", set_text, NULL, "of these users (you)"),
-    SLURM_ROW(SLURM_SSHARE, "Users", 'U', NULL, set_flag, NULL, "users, and not their account"),
+    SLURM_ROW(SLURM_SSHARE, "users", 'u', "list", TEXT(users), NULL, "of these users (you)"),
+    SLURM_ROW(SLURM_SSHARE, "Users", 'U', NULL, FLAG(is_users_alone), NULL, "users, and not their account"),
     SLURM_NO_EFFECT(SLURM_SSHARE, "verbose", 'v', NULL, NULL, "display more information"),
     { 0 },
 };
@@ -89,19 +68,19 @@ const struct slurm_option slurm_sshare_options[] = {
 const struct slurm_option slurm_sprio_options[] = {
     SLURM_ROW(SLURM_SPRIO, "clusters", 'M', "list", slurm_set_clusters, NULL, "clusters: mgpu or all"),
     SLURM_NO_EFFECT(SLURM_SPRIO, "federation", 0, NULL, "FEDERATION", "jobs of the federation"),
-    SLURM_ROW(SLURM_SPRIO, "format", 'o', "format", set_text, NULL,
+    SLURM_ROW(SLURM_SPRIO, "format", 'o', "format", TEXT(format), NULL,
         "letters, as in '%.15i %Y'; %P is the place in the queue"),
-    SLURM_ROW(SLURM_SPRIO, "jobs", 'j', "list", set_text, NULL, "these jobs"),
+    SLURM_ROW(SLURM_SPRIO, "jobs", 'j', "list", TEXT(jobs), NULL, "these jobs"),
     SLURM_NO_EFFECT(SLURM_SPRIO, "local", 0, NULL, "LOCAL", "jobs of this cluster"),
     SLURM_NO_EFFECT(SLURM_SPRIO, "long", 'l', NULL, NULL, "more columns"),
-    SLURM_ROW(SLURM_SPRIO, "noheader", 'h', NULL, set_flag, NULL, "no header"),
+    SLURM_ROW(SLURM_SPRIO, "noheader", 'h', NULL, FLAG(is_headless), NULL, "no header"),
     SLURM_NO_EFFECT(SLURM_SPRIO, "norm", 'n', NULL, NULL, "factors from 0 to 1"),
-    SLURM_ROW(SLURM_SPRIO, "partition", 'p', "list", set_text, NULL, "jobs of these partitions"),
+    SLURM_ROW(SLURM_SPRIO, "partition", 'p', "list", TEXT(partitions), NULL, "jobs of these partitions"),
     SLURM_NO_EFFECT(SLURM_SPRIO, "sibling", 0, NULL, "SIBLING", "siblings of a federation"),
     SLURM_ROW(
-        SLURM_SPRIO, "sort", 'S', "letters", set_text, NULL, "order: by letters of -o, '-' for descending"),
-    SLURM_ROW(SLURM_SPRIO, "user", 'u', "list", set_text, NULL, "jobs of these users"),
-    SLURM_ROW(SLURM_SPRIO, "users", 0, "list", set_text, NULL, "jobs of these users"),
+        SLURM_SPRIO, "sort", 'S', "letters", TEXT(sort), NULL, "order: by letters of -o, '-' for descending"),
+    SLURM_ROW(SLURM_SPRIO, "user", 'u', "list", TEXT(users), NULL, "jobs of these users"),
+    SLURM_ROW(SLURM_SPRIO, "users", 0, "list", TEXT(users), NULL, "jobs of these users"),
     SLURM_NO_EFFECT(SLURM_SPRIO, "verbose", 'v', NULL, NULL, "increase verbosity"),
     SLURM_REFUSE(
         SLURM_SPRIO, "weights", 'w', NULL, "a place in the queue is not a sum of weights: see mgpu why"),
@@ -121,15 +100,16 @@ const struct slurm_option slurm_sdiag_options[] = {
 
 const struct slurm_option slurm_sstat_options[] = {
     SLURM_ROW(
-        SLURM_SSTAT, "allsteps", 'a', NULL, set_flag, NULL, "all steps of the job, not the first alone"),
-    SLURM_ROW(SLURM_SSTAT, "fields", 0, "fields", set_text, NULL, "the same as --format"),
-    SLURM_ROW(SLURM_SSTAT, "format", 'o', "fields", set_text, NULL, "fields, each with %width"),
-    SLURM_ROW(SLURM_SSTAT, "helpformat", 'e', NULL, set_flag, NULL, "print the names of all fields"),
-    SLURM_ROW(SLURM_SSTAT, "jobs", 'j', "list", set_text, NULL, "these jobs or steps"),
+        SLURM_SSTAT, "allsteps", 'a', NULL, FLAG(is_all), NULL, "all steps of the job, not the first alone"),
+    SLURM_ROW(SLURM_SSTAT, "fields", 0, "fields", TEXT(format), NULL, "the same as --format"),
+    SLURM_ROW(SLURM_SSTAT, "format", 'o', "fields", TEXT(format), NULL, "fields, each with %width"),
+    SLURM_ROW(
+        SLURM_SSTAT, "helpformat", 'e', NULL, FLAG(is_help_format), NULL, "print the names of all fields"),
+    SLURM_ROW(SLURM_SSTAT, "jobs", 'j', "list", TEXT(jobs), NULL, "these jobs or steps"),
     SLURM_NO_EFFECT(SLURM_SSTAT, "noconvert", 0, NULL, NULL, "sizes as they are stored"),
-    SLURM_ROW(SLURM_SSTAT, "noheader", 'n', NULL, set_flag, NULL, "no header"),
-    SLURM_ROW(SLURM_SSTAT, "parsable", 'p', NULL, set_flag, NULL, "fields, each followed by a |"),
-    SLURM_ROW(SLURM_SSTAT, "parsable2", 'P', NULL, set_flag, NULL, "fields separated by a |"),
+    SLURM_ROW(SLURM_SSTAT, "noheader", 'n', NULL, FLAG(is_headless), NULL, "no header"),
+    SLURM_ROW(SLURM_SSTAT, "parsable", 'p', NULL, set_parsable, NULL, "fields, each followed by a |"),
+    SLURM_ROW(SLURM_SSTAT, "parsable2", 'P', NULL, FLAG(is_parsable), NULL, "fields separated by a |"),
     SLURM_REFUSE(SLURM_SSTAT, "pidformat", 'i', NULL, "processes are not listed"),
     SLURM_NO_EFFECT(SLURM_SSTAT, "verbose", 'v', NULL, NULL, "increase verbosity"),
     { 0 },
@@ -151,9 +131,10 @@ const struct slurm_option slurm_sbcast_options[] = {
     SLURM_NO_EFFECT(SLURM_SBCAST, "compress", 'C', "[kind]", "COMPRESS", "compress what is copied"),
     SLURM_NO_EFFECT(SLURM_SBCAST, "exclude", 0, "list", "EXCLUDE", "libraries that are left out"),
     SLURM_NO_EFFECT(SLURM_SBCAST, "fanout", 'F', "n", "FANOUT", "how many nodes are written at once"),
-    SLURM_ROW(SLURM_SBCAST, "force", 'f', NULL, set_flag, "FORCE", "replace an existing file"),
-    SLURM_ROW(SLURM_SBCAST, "jobid", 'j', "id", set_text, NULL, "job to whose nodes the file is copied"),
-    SLURM_ROW(SLURM_SBCAST, "preserve", 'p', NULL, set_flag, "PRESERVE", "keep the time of the file"),
+    SLURM_ROW(SLURM_SBCAST, "force", 'f', NULL, FLAG(is_forced), "FORCE", "replace an existing file"),
+    SLURM_ROW(SLURM_SBCAST, "jobid", 'j', "id", TEXT(jobs), NULL, "job to whose nodes the file is copied"),
+    SLURM_ROW(
+        SLURM_SBCAST, "preserve", 'p', NULL, FLAG(is_preserving), "PRESERVE", "keep the time of the file"),
     SLURM_REFUSE(SLURM_SBCAST, "send-libs", 0, "[yes|no]", "libraries are not copied"),
     SLURM_NO_EFFECT(SLURM_SBCAST, "size", 's', "size", "SIZE", "size of a block"),
     SLURM_NO_EFFECT(SLURM_SBCAST, "timeout", 't', "seconds", "TIMEOUT", "how long a message may take"),
@@ -251,7 +232,7 @@ static int run_sprio(
 {
     _cleanup_json_ json_t *jobs = NULL, *waiting = json_array();
     _cleanup_slurm_ids_ struct slurm_ids ids = { .refusal = "Invalid job id: " };
-    struct slurm_table table = {
+    _cleanup_(slurm_table_clear) struct slurm_table table = {
         .columns = priority_columns, .is_headless = others->is_headless, .sort = others->sort
     };
     size_t index = 0;
@@ -274,7 +255,6 @@ static int run_sprio(
     }
     if (r == 0)
         slurm_table_print(&table, waiting);
-    slurm_table_clear(&table);
     return r;
 }
 
@@ -479,10 +459,8 @@ int slurm_run_other(const struct slurm_program *program, int argc, char **argv)
     struct others others = { 0 };
     const struct slurm_reading reading = { .program = program, .target = &others };
     struct error err = { 0 };
-    struct client client;
+    _cleanup_(client_clear) struct client client;
     int first = 0;
-    if (slurm_options_answer(program, argc, argv))
-        return 0;
     _cleanup_free_ char *prefix = xstrdup(program->name);
     for (char *p = prefix; *p != '\0'; p++)
         *p = (char)toupper((unsigned char)*p);
@@ -493,6 +471,5 @@ int slurm_run_other(const struct slurm_program *program, int argc, char **argv)
     for (size_t i = 0; r == 0 && i < sizeof(commands) / sizeof(commands[0]); i++)
         if (strcmp(commands[i].name, program->name) == 0)
             r = commands[i].run(&client, &others, argc - first, argv + first, &err);
-    client_clear(&client);
     return r < 0 ? slurm_fail(program, &err) : r;
 }

@@ -6,7 +6,6 @@
 #include "compat/slurm/rest.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,7 +20,6 @@
 #include "compat/slurm/nodes.h"
 #include "compat/slurm/partitions.h"
 #include "compat/slurm/rest_submit.h"
-#include "compat/slurm/slurm.h"
 #include "compat/slurm/state.h"
 
 #define PREFIX          "/slurm/v0.0.38/"

@@ -6,7 +6,6 @@
 #include "compat/slurm/rest_submit.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

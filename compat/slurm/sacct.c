@@ -60,45 +60,10 @@ static int set_ids(void *target, const struct slurm_option *option, const char *
     return slurm_ids_parse(value, ids, err);
 }
 
-static int set_text(void *target, const struct slurm_option *option, const char *value, struct error *err)
+static int set_parsable(void *target, const struct slurm_option *option, const char *value, struct error *err)
 {
     struct sacct *sacct = target;
-    const struct {
-        const char *name;
-        const char **text;
-    } texts[] = { { "format", &sacct->format }, { "fields", &sacct->format },
-        { "state", &sacct->choice.states }, { "user", &sacct->users }, { "uid", &sacct->users },
-        { "name", &sacct->name }, { "starttime", &sacct->start }, { "endtime", &sacct->end },
-        { "delimiter", &sacct->delimiter }, { "partition", &sacct->choice.partitions },
-        { "accounts", &sacct->choice.accounts }, { "qos", &sacct->choice.qos },
-        { "nodelist", &sacct->choice.nodes }, { "gid", &sacct->choice.groups },
-        { "group", &sacct->choice.groups }, { "reason", &sacct->choice.reasons },
-        { "wckeys", &sacct->choice.keys }, { "constraints", &sacct->choice.constraints },
-        { "ncpus", &sacct->choice.cpu_range }, { "nnodes", &sacct->choice.node_range },
-        { "timelimit-min", &sacct->choice.least_limit }, { "timelimit-max", &sacct->choice.most_limit },
-        { "clusters", &sacct->choice.clusters } };
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-        if (strcmp(texts[i].name, option->name) == 0)
-            *texts[i].text = value;
-    return 0;
-}
-
-static int set_flag(void *target, const struct slurm_option *option, const char *value, struct error *err)
-{
-    struct sacct *sacct = target;
-    const struct {
-        const char *name;
-        bool *flag;
-    } flags[] = { { "noheader", &sacct->is_headless }, { "allocations", &sacct->is_job_alone },
-        { "allusers", &sacct->is_all_users }, { "brief", &sacct->is_brief }, { "long", &sacct->is_long },
-        { "json", &sacct->is_json }, { "helpformat", &sacct->is_help_format },
-        { "help-fields", &sacct->is_help_format }, { "parsable2", &sacct->is_parsable },
-        { "parsable", &sacct->is_parsable }, { "batch-script", &sacct->is_script },
-        { "env-vars", &sacct->is_environment }, { "duplicates", &sacct->has_attempts } };
-    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
-        if (strcmp(flags[i].name, option->name) == 0)
-            *flags[i].flag = true;
-    sacct->has_last_delimiter |= strcmp(option->name, "parsable") == 0;
+    sacct->is_parsable = sacct->has_last_delimiter = true;
     return 0;
 }
 
@@ -113,61 +78,73 @@ static int set_unit(void *target, const struct slurm_option *option, const char 
     return 0;
 }
 
+#define TEXT(member) SLURM_TEXT_OF(struct sacct, member)
+#define FLAG(member) SLURM_FLAG_OF(struct sacct, member)
+
 const struct slurm_option slurm_sacct_options[] = {
-    SLURM_ROW(SLURM_SACCT, "accounts", 'A', "list", set_text, NULL, "jobs of these accounts"),
-    SLURM_ROW(SLURM_SACCT, "allocations", 'X', NULL, set_flag, NULL, "no lines for steps"),
+    SLURM_ROW(SLURM_SACCT, "accounts", 'A', "list", TEXT(choice.accounts), NULL, "jobs of these accounts"),
+    SLURM_ROW(SLURM_SACCT, "allocations", 'X', NULL, FLAG(is_job_alone), NULL, "no lines for steps"),
     SLURM_NO_EFFECT(SLURM_SACCT, "allclusters", 'L', NULL, NULL, "jobs of all clusters"),
-    SLURM_ROW(SLURM_SACCT, "allusers", 'a', NULL, set_flag, NULL, "jobs of all users"),
+    SLURM_ROW(SLURM_SACCT, "allusers", 'a', NULL, FLAG(is_all_users), NULL, "jobs of all users"),
     SLURM_NO_EFFECT(SLURM_SACCT, "array", 0, NULL, NULL, "one line for each element of an array"),
     SLURM_REFUSE(SLURM_SACCT, "associations", 'x', "list", "there are no associations"),
-    SLURM_ROW(SLURM_SACCT, "batch-script", 'B', NULL, set_flag, NULL, "print the script of each job"),
-    SLURM_ROW(SLURM_SACCT, "brief", 'b', NULL, set_flag, NULL, "JobID, State and ExitCode"),
-    SLURM_ROW(SLURM_SACCT, "clusters", 'M', "list", set_text, NULL, "clusters: mgpu or all"),
+    SLURM_ROW(SLURM_SACCT, "batch-script", 'B', NULL, FLAG(is_script), NULL, "print the script of each job"),
+    SLURM_ROW(SLURM_SACCT, "brief", 'b', NULL, FLAG(is_brief), NULL, "JobID, State and ExitCode"),
+    SLURM_ROW(SLURM_SACCT, "clusters", 'M', "list", TEXT(choice.clusters), NULL, "clusters: mgpu or all"),
     SLURM_REFUSE(SLURM_SACCT, "completion", 'c', NULL, "there is no log of completions beside the jobs"),
-    SLURM_ROW(SLURM_SACCT, "constraints", 'C', "list", set_text, NULL, "jobs with these constraints"),
-    SLURM_ROW(SLURM_SACCT, "delimiter", 0, "text", set_text, NULL, "separator of fields with -p and -P"),
-    SLURM_ROW(SLURM_SACCT, "duplicates", 'D', NULL, set_flag, NULL,
+    SLURM_ROW(SLURM_SACCT, "constraints", 'C', "list", TEXT(choice.constraints), NULL,
+        "jobs with these constraints"),
+    SLURM_ROW(
+        SLURM_SACCT, "delimiter", 0, "text", TEXT(delimiter), NULL, "separator of fields with -p and -P"),
+    SLURM_ROW(SLURM_SACCT, "duplicates", 'D', NULL, FLAG(has_attempts), NULL,
         "a line for each time that a job ran before it was requeued"),
-    SLURM_ROW(SLURM_SACCT, "endtime", 'E', "time", set_text, NULL, "jobs that existed before this time"),
-    SLURM_ROW(SLURM_SACCT, "env-vars", 0, NULL, set_flag, NULL, "print the variables of each job"),
+    SLURM_ROW(SLURM_SACCT, "endtime", 'E', "time", TEXT(end), NULL, "jobs that existed before this time"),
+    SLURM_ROW(
+        SLURM_SACCT, "env-vars", 0, NULL, FLAG(is_environment), NULL, "print the variables of each job"),
     SLURM_NO_EFFECT(SLURM_SACCT, "federation", 0, NULL, "FEDERATION", "jobs of the federation"),
     SLURM_REFUSE(SLURM_SACCT, "file", 'f', "file", "there is no log of completions beside the jobs"),
     SLURM_REFUSE(
         SLURM_SACCT, "flags", 'F', "list", "which part of the scheduler started a job is not recorded"),
-    SLURM_ROW(SLURM_SACCT, "fields", 0, "fields", set_text, NULL, "the same as --format"),
-    SLURM_ROW(SLURM_SACCT, "help-fields", 0, NULL, set_flag, NULL, "print the names of all fields"),
-    SLURM_ROW(SLURM_SACCT, "format", 'o', "fields", set_text, "FORMAT", "fields, each with %width"),
-    SLURM_ROW(SLURM_SACCT, "gid", 'g', "list", set_text, NULL, "jobs of these groups"),
-    SLURM_ROW(SLURM_SACCT, "group", 0, "list", set_text, NULL, "the same"),
-    SLURM_ROW(SLURM_SACCT, "helpformat", 'e', NULL, set_flag, NULL, "print the names of all fields"),
+    SLURM_ROW(SLURM_SACCT, "fields", 0, "fields", TEXT(format), NULL, "the same as --format"),
+    SLURM_ROW(
+        SLURM_SACCT, "help-fields", 0, NULL, FLAG(is_help_format), NULL, "print the names of all fields"),
+    SLURM_ROW(SLURM_SACCT, "format", 'o', "fields", TEXT(format), "FORMAT", "fields, each with %width"),
+    SLURM_ROW(SLURM_SACCT, "gid", 'g', "list", TEXT(choice.groups), NULL, "jobs of these groups"),
+    SLURM_ROW(SLURM_SACCT, "group", 0, "list", TEXT(choice.groups), NULL, "the same"),
+    SLURM_ROW(
+        SLURM_SACCT, "helpformat", 'e', NULL, FLAG(is_help_format), NULL, "print the names of all fields"),
     SLURM_ROW(SLURM_SACCT, "jobs", 'j', "list", set_ids, NULL, "these jobs"),
-    SLURM_ROW(SLURM_SACCT, "json", 0, NULL, set_flag, NULL, "print JSON, as openapi v0.0.38 of Slurm"),
+    SLURM_ROW(SLURM_SACCT, "json", 0, NULL, FLAG(is_json), NULL, "print JSON, as openapi v0.0.38 of Slurm"),
     SLURM_NO_EFFECT(SLURM_SACCT, "local", 0, NULL, "LOCAL", "jobs of this cluster"),
-    SLURM_ROW(SLURM_SACCT, "long", 'l', NULL, set_flag, NULL, "more fields"),
-    SLURM_ROW(SLURM_SACCT, "name", 0, "list", set_text, NULL, "jobs with these names"),
-    SLURM_ROW(SLURM_SACCT, "ncpus", 'I', "n[-m]", set_text, NULL, "jobs with this number of CPUs"),
-    SLURM_ROW(SLURM_SACCT, "nnodes", 'i', "n[-m]", set_text, NULL, "jobs on this number of nodes"),
+    SLURM_ROW(SLURM_SACCT, "long", 'l', NULL, FLAG(is_long), NULL, "more fields"),
+    SLURM_ROW(SLURM_SACCT, "name", 0, "list", TEXT(name), NULL, "jobs with these names"),
+    SLURM_ROW(
+        SLURM_SACCT, "ncpus", 'I', "n[-m]", TEXT(choice.cpu_range), NULL, "jobs with this number of CPUs"),
+    SLURM_ROW(
+        SLURM_SACCT, "nnodes", 'i', "n[-m]", TEXT(choice.node_range), NULL, "jobs on this number of nodes"),
     SLURM_NO_EFFECT(SLURM_SACCT, "noconvert", 0, NULL, NULL, "sizes as they are stored"),
-    SLURM_ROW(SLURM_SACCT, "nodelist", 'N', "list", set_text, NULL, "jobs on these nodes"),
-    SLURM_ROW(SLURM_SACCT, "noheader", 'n', NULL, set_flag, NULL, "no header"),
-    SLURM_ROW(SLURM_SACCT, "parsable", 'p', NULL, set_flag, NULL, "fields, each followed by a |"),
-    SLURM_ROW(SLURM_SACCT, "parsable2", 'P', NULL, set_flag, NULL, "fields separated by a |"),
-    SLURM_ROW(SLURM_SACCT, "partition", 'r', "list", set_text, NULL, "jobs of these partitions"),
-    SLURM_ROW(SLURM_SACCT, "qos", 'q', "list", set_text, NULL, "jobs of these QOS"),
-    SLURM_ROW(SLURM_SACCT, "reason", 'R', "list", set_text, NULL, "jobs with these reasons"),
-    SLURM_ROW(SLURM_SACCT, "starttime", 'S', "time", set_text, NULL,
+    SLURM_ROW(SLURM_SACCT, "nodelist", 'N', "list", TEXT(choice.nodes), NULL, "jobs on these nodes"),
+    SLURM_ROW(SLURM_SACCT, "noheader", 'n', NULL, FLAG(is_headless), NULL, "no header"),
+    SLURM_ROW(SLURM_SACCT, "parsable", 'p', NULL, set_parsable, NULL, "fields, each followed by a |"),
+    SLURM_ROW(SLURM_SACCT, "parsable2", 'P', NULL, FLAG(is_parsable), NULL, "fields separated by a |"),
+    SLURM_ROW(
+        SLURM_SACCT, "partition", 'r', "list", TEXT(choice.partitions), NULL, "jobs of these partitions"),
+    SLURM_ROW(SLURM_SACCT, "qos", 'q', "list", TEXT(choice.qos), NULL, "jobs of these QOS"),
+    SLURM_ROW(SLURM_SACCT, "reason", 'R', "list", TEXT(choice.reasons), NULL, "jobs with these reasons"),
+    SLURM_ROW(SLURM_SACCT, "starttime", 'S', "time", TEXT(start), NULL,
         "jobs that existed after this time (midnight)"),
-    SLURM_ROW(SLURM_SACCT, "state", 's', "list", set_text, NULL, "jobs in these states"),
-    SLURM_ROW(SLURM_SACCT, "timelimit-max", 'K', "time", set_text, NULL, "jobs with at most this time limit"),
-    SLURM_ROW(SLURM_SACCT, "timelimit-min", 'k', "time", set_text, NULL,
+    SLURM_ROW(SLURM_SACCT, "state", 's', "list", TEXT(choice.states), NULL, "jobs in these states"),
+    SLURM_ROW(SLURM_SACCT, "timelimit-max", 'K', "time", TEXT(choice.most_limit), NULL,
+        "jobs with at most this time limit"),
+    SLURM_ROW(SLURM_SACCT, "timelimit-min", 'k', "time", TEXT(choice.least_limit), NULL,
         "jobs with this time limit, or with -K at least"),
     SLURM_REFUSE(SLURM_SACCT, "truncate", 'T', NULL, "times are printed as they were"),
     SLURM_ROW(SLURM_SACCT, "units", 0, "K|M|G|T|P", set_unit, NULL, "unit of sizes"),
     SLURM_NO_EFFECT(SLURM_SACCT, "use-local-uid", 0, NULL, NULL, "names of users from this machine"),
-    SLURM_ROW(SLURM_SACCT, "uid", 'u', "list", set_text, NULL, "jobs of these users (you)"),
-    SLURM_ROW(SLURM_SACCT, "user", 0, "list", set_text, NULL, "jobs of these users (you)"),
+    SLURM_ROW(SLURM_SACCT, "uid", 'u', "list", TEXT(users), NULL, "jobs of these users (you)"),
+    SLURM_ROW(SLURM_SACCT, "user", 0, "list", TEXT(users), NULL, "jobs of these users (you)"),
     SLURM_NO_EFFECT(SLURM_SACCT, "verbose", 'v', NULL, NULL, "increase verbosity"),
-    SLURM_ROW(SLURM_SACCT, "wckeys", 'W', "list", set_text, NULL, "jobs with these keys"),
+    SLURM_ROW(SLURM_SACCT, "wckeys", 'W', "list", TEXT(choice.keys), NULL, "jobs with these keys"),
     SLURM_NO_EFFECT(
         SLURM_SACCT, "whole-hetjob", 0, "[yes|no]", NULL, "all components of a heterogeneous job"),
     SLURM_REFUSE(SLURM_SACCT, "yaml", 0, NULL, SLURM_NO_YAML),
@@ -392,7 +369,7 @@ static int print_attempts(const struct sacct *sacct, const struct slurm_table *t
 static int print_jobs(
     const struct sacct *sacct, const struct slurm_table *table, json_t *jobs, struct error *err)
 {
-    struct client client;
+    _cleanup_(client_clear) struct client client;
     size_t index = 0;
     json_t *job = NULL;
     int64_t now_ms = clock_wall_ms();
@@ -419,7 +396,6 @@ static int print_jobs(
         if (r == 0 && !sacct->is_job_alone)
             r = print_steps(sacct, table, &client, job, now_ms, err);
     }
-    client_clear(&client);
     return r;
 }
 
@@ -435,7 +411,7 @@ static void print_frame(const char *title, const json_t *job)
 /* --batch-script and --env-vars: data submitted with a job, which only its owner may read. */
 static int print_submission(const struct sacct *sacct, const json_t *jobs, struct error *err)
 {
-    struct client client;
+    _cleanup_(client_clear) struct client client;
     size_t index = 0;
     json_t *job = NULL, *value = NULL;
     const char *name = NULL;
@@ -462,7 +438,6 @@ static int print_submission(const struct sacct *sacct, const json_t *jobs, struc
             (void)printf("%s=%s\n", name, shown);
         }
     }
-    client_clear(&client);
     return r;
 }
 
@@ -492,7 +467,7 @@ static int print_json(const struct sacct *sacct, const json_t *jobs, struct erro
 static int print(struct sacct *sacct, struct error *err)
 {
     _cleanup_json_ json_t *jobs = NULL;
-    struct slurm_table table = { .columns = slurm_sacct_columns };
+    _cleanup_(slurm_table_clear) struct slurm_table table = { .columns = slurm_sacct_columns };
     const char *format = sacct->format != NULL ? sacct->format
                          : sacct->is_brief     ? FORMAT_BRIEF
                          : sacct->is_long      ? FORMAT_LONG
@@ -506,7 +481,6 @@ static int print(struct sacct *sacct, struct error *err)
         r = print_json(sacct, jobs, err);
     else if (r == 0)
         r = print_jobs(sacct, &table, jobs, err);
-    slurm_table_clear(&table);
     return r;
 }
 
@@ -533,8 +507,6 @@ int slurm_run_sacct(const struct slurm_program *program, int argc, char **argv)
     const struct slurm_reading reading = { .program = program, .target = &sacct };
     struct error err = { 0 };
     int first = 0;
-    if (slurm_options_answer(program, argc, argv))
-        return 0;
     int r = slurm_options_from_environment(&reading, "SACCT", &err);
     if (r == 0)
         r = slurm_options_read(&reading, argc, argv, false, &first, &err);

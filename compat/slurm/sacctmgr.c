@@ -300,8 +300,6 @@ int slurm_run_sacctmgr(const struct slurm_program *program, int argc, char **arg
     const struct slurm_reading reading = { .program = program, .target = &sacctmgr };
     struct error err = { 0 };
     int first = 0;
-    if (slurm_options_answer(program, argc, argv))
-        return 0;
     int r = slurm_options_read(&reading, argc, argv, false, &first, &err);
     if (r == 0)
         r = run(&sacctmgr, argc - first, argv + first, &err);

@@ -291,11 +291,9 @@ static int allocate(
 
 int slurm_run_salloc(const struct slurm_program *program, int argc, char **argv)
 {
-    struct slurm_job job;
+    _cleanup_(slurm_job_clear) struct slurm_job job;
     struct error err = { 0 };
     int first = 0;
-    if (slurm_options_answer(program, argc, argv))
-        return 0;
     slurm_job_init(&job);
     job.call.command = &salloc_command;
     talk_as(program->name, "");
@@ -314,6 +312,5 @@ int slurm_run_salloc(const struct slurm_program *program, int argc, char **argv)
         r = allocate(program, &job, argv + first, &err);
     if (r >= 0)
         slurm_job_debug(&job, "Leaving _msg_thr_internal");
-    slurm_job_clear(&job);
     return r < 0 ? slurm_exit_immediate(&err, slurm_fail(program, &err)) : r;
 }

@@ -134,18 +134,15 @@ static int submit(const struct slurm_program *program, struct slurm_job *job, st
 
 int slurm_run_sbatch(const struct slurm_program *program, int argc, char **argv)
 {
-    struct slurm_job job;
+    _cleanup_(slurm_job_clear) struct slurm_job job;
     _cleanup_slurm_script_ struct slurm_script script = { 0 };
     struct error err = { 0 };
     int first = 0;
-    if (slurm_options_answer(program, argc, argv))
-        return 0;
     slurm_job_init(&job);
     slurm_umask();
     int r = read_options(program, argc, argv, &job, &script, &first, &err);
     slurm_job_note_line(&job, program->name, argc, argv);
     if (r == 0)
         r = submit(program, &job, &script, argc, argv, first, &err);
-    slurm_job_clear(&job);
     return r < 0 ? slurm_fail(program, &err) : r;
 }

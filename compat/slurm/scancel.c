@@ -22,21 +22,11 @@ struct scancel {
     bool is_mine, is_quiet, is_verbose, is_batch, is_full, is_asking;
 };
 
-static int set_text(void *target, const struct slurm_option *option, const char *value, struct error *err)
+static int set_state(void *target, const struct slurm_option *option, const char *value, struct error *err)
 {
-    struct scancel *scancel = target;
-    const struct {
-        const char *name;
-        const char **text;
-    } texts[] = { { "user", &scancel->users }, { "name", &scancel->name }, { "jobname", &scancel->name },
-        { "state", &scancel->states }, { "signal", &scancel->signal }, { "partition", &scancel->partition },
-        { "account", &scancel->account }, { "nodelist", &scancel->nodes }, { "qos", &scancel->qos },
-        { "wckey", &scancel->wckey }, { "reservation", &scancel->reservation } };
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-        if (strcmp(texts[i].name, option->name) == 0)
-            *texts[i].text = value;
-    if (scancel->states != NULL && slurm_state_find(scancel->states) == NULL) {
-        _cleanup_free_ char *shown = text_escape(scancel->states, 60);
+    ((struct scancel *)target)->states = value;
+    if (slurm_state_find(value) == NULL) {
+        _cleanup_free_ char *shown = text_escape(value, 60);
         (void)fprintf(stderr, "Invalid job state specified: %s\n", shown);
         return error_mark(
             err, SLURM_BARE, error_set(err, -EINVAL, "Valid job states are PENDING, RUNNING, and SUSPENDED"));
@@ -44,44 +34,37 @@ static int set_text(void *target, const struct slurm_option *option, const char 
     return 0;
 }
 
-static int set_flag(void *target, const struct slurm_option *option, const char *value, struct error *err)
-{
-    struct scancel *scancel = target;
-    scancel->is_batch |= option->letter == 'b';
-    scancel->is_full |= option->letter == 'f';
-    scancel->is_asking |= option->letter == 'i';
-    scancel->is_mine |= strcmp(option->name, "me") == 0;
-    scancel->is_quiet |= option->letter == 'Q';
-    scancel->is_verbose |= option->letter == 'v';
-    return 0;
-}
+#define TEXT(member) SLURM_TEXT_OF(struct scancel, member)
+#define FLAG(member) SLURM_FLAG_OF(struct scancel, member)
 
 const struct slurm_option slurm_scancel_options[] = {
-    SLURM_ROW(SLURM_SCANCEL, "account", 'A', "name", set_text, "ACCOUNT", "jobs of this account"),
-    SLURM_ROW(SLURM_SCANCEL, "batch", 'b', NULL, set_flag, "BATCH",
+    SLURM_ROW(SLURM_SCANCEL, "account", 'A', "name", TEXT(account), "ACCOUNT", "jobs of this account"),
+    SLURM_ROW(SLURM_SCANCEL, "batch", 'b', NULL, FLAG(is_batch), "BATCH",
         "end the batch script, and with it the job; with --signal, signal the script alone"),
     SLURM_ROW(SLURM_SCANCEL, "clusters", 'M', "list", slurm_set_clusters, NULL, "clusters: mgpu or all"),
     SLURM_NO_EFFECT(SLURM_SCANCEL, "ctld", 0, NULL, "CTLD", "through the controller"),
-    SLURM_ROW(SLURM_SCANCEL, "full", 'f', NULL, set_flag, "FULL",
+    SLURM_ROW(SLURM_SCANCEL, "full", 'f', NULL, FLAG(is_full), "FULL",
         "with --signal, signal the batch script as well as its steps"),
     SLURM_NO_EFFECT(SLURM_SCANCEL, "hurry", 'H', NULL, "HURRY", "no stage-out"),
-    SLURM_ROW(SLURM_SCANCEL, "interactive", 'i', NULL, set_flag, "INTERACTIVE", "ask before each job"),
-    SLURM_ROW(SLURM_SCANCEL, "jobname", 0, "name", set_text, NULL, "jobs with this name"),
-    SLURM_ROW(SLURM_SCANCEL, "me", 0, NULL, set_flag, NULL, "your own jobs"),
-    SLURM_ROW(SLURM_SCANCEL, "name", 'n', "name", set_text, "NAME", "jobs with this name"),
-    SLURM_ROW(SLURM_SCANCEL, "nodelist", 'w', "nodes", set_text, NULL, "jobs on these nodes"),
-    SLURM_ROW(SLURM_SCANCEL, "partition", 'p', "name", set_text, "PARTITION", "jobs of this partition"),
-    SLURM_ROW(SLURM_SCANCEL, "qos", 'q', "name", set_text, "QOS", "jobs of this QOS"),
-    SLURM_ROW(SLURM_SCANCEL, "quiet", 'Q', NULL, set_flag, NULL, "no messages about jobs that have ended"),
-    SLURM_ROW(SLURM_SCANCEL, "reservation", 'R', "name", set_text, NULL,
+    SLURM_ROW(SLURM_SCANCEL, "interactive", 'i', NULL, FLAG(is_asking), "INTERACTIVE", "ask before each job"),
+    SLURM_ROW(SLURM_SCANCEL, "jobname", 0, "name", TEXT(name), NULL, "jobs with this name"),
+    SLURM_ROW(SLURM_SCANCEL, "me", 0, NULL, FLAG(is_mine), NULL, "your own jobs"),
+    SLURM_ROW(SLURM_SCANCEL, "name", 'n', "name", TEXT(name), "NAME", "jobs with this name"),
+    SLURM_ROW(SLURM_SCANCEL, "nodelist", 'w', "nodes", TEXT(nodes), NULL, "jobs on these nodes"),
+    SLURM_ROW(
+        SLURM_SCANCEL, "partition", 'p', "name", TEXT(partition), "PARTITION", "jobs of this partition"),
+    SLURM_ROW(SLURM_SCANCEL, "qos", 'q', "name", TEXT(qos), "QOS", "jobs of this QOS"),
+    SLURM_ROW(
+        SLURM_SCANCEL, "quiet", 'Q', NULL, FLAG(is_quiet), NULL, "no messages about jobs that have ended"),
+    SLURM_ROW(SLURM_SCANCEL, "reservation", 'R', "name", TEXT(reservation), NULL,
         "jobs of this reservation, of which there are none"),
     SLURM_NO_EFFECT(SLURM_SCANCEL, "sibling", 0, "name", NULL, "siblings of a federation"),
-    SLURM_ROW(
-        SLURM_SCANCEL, "signal", 's', "signal", set_text, NULL, "send this signal instead of ending the job"),
-    SLURM_ROW(SLURM_SCANCEL, "state", 't', "state", set_text, "STATE", "jobs in this state"),
-    SLURM_ROW(SLURM_SCANCEL, "user", 'u', "name", set_text, "USER", "jobs of this user"),
-    SLURM_ROW(SLURM_SCANCEL, "verbose", 'v', NULL, set_flag, "VERBOSE", "increase verbosity"),
-    SLURM_ROW(SLURM_SCANCEL, "wckey", 0, "key", set_text, "WCKEY", "jobs with this key"),
+    SLURM_ROW(SLURM_SCANCEL, "signal", 's', "signal", TEXT(signal), NULL,
+        "send this signal instead of ending the job"),
+    SLURM_ROW(SLURM_SCANCEL, "state", 't', "state", set_state, "STATE", "jobs in this state"),
+    SLURM_ROW(SLURM_SCANCEL, "user", 'u', "name", TEXT(users), "USER", "jobs of this user"),
+    SLURM_ROW(SLURM_SCANCEL, "verbose", 'v', NULL, FLAG(is_verbose), "VERBOSE", "increase verbosity"),
+    SLURM_ROW(SLURM_SCANCEL, "wckey", 0, "key", TEXT(wckey), "WCKEY", "jobs with this key"),
     { 0 },
 };
 
@@ -323,8 +306,6 @@ int slurm_run_scancel(const struct slurm_program *program, int argc, char **argv
     struct error err = { 0 };
     struct client client;
     int first = 0;
-    if (slurm_options_answer(program, argc, argv))
-        return 0;
     int r = slurm_options_from_environment(&reading, "SCANCEL", &err);
     if (r == 0)
         r = slurm_options_read(&reading, argc, argv, false, &first, &err);

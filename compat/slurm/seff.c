@@ -119,8 +119,6 @@ int slurm_run_seff(const struct slurm_program *program, int argc, char **argv)
     struct error err = { 0 };
     struct client client;
     int first = 0;
-    if (slurm_options_answer(program, argc, argv))
-        return 0;
     int r = slurm_options_read(&reading, argc, argv, false, &first, &err);
     if (r == 0 && first + 1 != argc)
         r = error_set(&err, -EINVAL, "one job id is required, such as 42 or 42_3");

@@ -3,7 +3,6 @@
  * each. */
 #include <ctype.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -40,36 +39,6 @@ struct sinfo {
     struct strings given; // options, for --verbose
 };
 
-static int set_text(void *target, const struct slurm_option *option, const char *value, struct error *err)
-{
-    struct sinfo *sinfo = target;
-    const struct {
-        const char *name;
-        const char **text;
-    } texts[] = { { "format", &sinfo->format }, { "Format", &sinfo->long_format }, { "nodes", &sinfo->nodes },
-        { "partition", &sinfo->partitions }, { "states", &sinfo->states }, { "sort", &sinfo->sort } };
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-        if (strcmp(texts[i].name, option->name) == 0)
-            *texts[i].text = value;
-    return 0;
-}
-
-static int set_flag(void *target, const struct slurm_option *option, const char *value, struct error *err)
-{
-    struct sinfo *sinfo = target;
-    const struct {
-        const char *name;
-        bool *flag;
-    } flags[] = { { "noheader", &sinfo->is_headless }, { "Node", &sinfo->is_each_node },
-        { "list-reasons", &sinfo->is_reasons }, { "summarize", &sinfo->is_summary },
-        { "long", &sinfo->is_long }, { "json", &sinfo->is_json }, { "dead", &sinfo->is_dead },
-        { "responding", &sinfo->is_responding }, { "reservation", &sinfo->is_reservations } };
-    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
-        if (strcmp(flags[i].name, option->name) == 0)
-            *flags[i].flag = true;
-    return 0;
-}
-
 static int set_repeat(void *target, const struct slurm_option *option, const char *value, struct error *err)
 {
     return parse_integer(value, "--iterate", 1, INT32_MAX, &((struct sinfo *)target)->repeat_s, NULL) < 0
@@ -77,36 +46,40 @@ static int set_repeat(void *target, const struct slurm_option *option, const cha
                : 0;
 }
 
+#define TEXT(member) SLURM_TEXT_OF(struct sinfo, member)
+#define FLAG(member) SLURM_FLAG_OF(struct sinfo, member)
+
 const struct slurm_option slurm_sinfo_options[] = {
     SLURM_NO_EFFECT(SLURM_SINFO, "all", 'a', NULL, NULL, "all partitions"),
     SLURM_ROW(SLURM_SINFO, "clusters", 'M', "list", slurm_set_clusters, NULL, "clusters: mgpu or all"),
     SLURM_ROW(SLURM_SINFO, "cluster", 0, "list", slurm_set_clusters, NULL, "the same"),
-    SLURM_ROW(SLURM_SINFO, "dead", 'd', NULL, set_flag, NULL, "nodes that do not answer"),
+    SLURM_ROW(SLURM_SINFO, "dead", 'd', NULL, FLAG(is_dead), NULL, "nodes that do not answer"),
     SLURM_NO_EFFECT(SLURM_SINFO, "exact", 'e', NULL, NULL, "only identical nodes share a line"),
     SLURM_NO_EFFECT(SLURM_SINFO, "federation", 0, NULL, "FEDERATION", "of the federation"),
     SLURM_ROW(
-        SLURM_SINFO, "format", 'o', "format", set_text, "FORMAT", "what is printed, as letters: '%P %t'"),
-    SLURM_ROW(
-        SLURM_SINFO, "Format", 'O', "names", set_text, NULL, "what is printed, as names: Partition,Nodes"),
+        SLURM_SINFO, "format", 'o', "format", TEXT(format), "FORMAT", "what is printed, as letters: '%P %t'"),
+    SLURM_ROW(SLURM_SINFO, "Format", 'O', "names", TEXT(long_format), NULL,
+        "what is printed, as names: Partition,Nodes"),
     SLURM_NO_EFFECT(SLURM_SINFO, "future", 'F', NULL, NULL, "nodes of the future"),
     SLURM_NO_EFFECT(SLURM_SINFO, "hide", 0, NULL, NULL, "no hidden partitions"),
     SLURM_ROW(SLURM_SINFO, "iterate", 'i', "seconds", set_repeat, NULL, "print again after this time"),
-    SLURM_ROW(SLURM_SINFO, "json", 0, NULL, set_flag, NULL, "print JSON, as openapi v0.0.38 of Slurm"),
-    SLURM_ROW(SLURM_SINFO, "list-reasons", 'R', NULL, set_flag, NULL, "why nodes are out of service"),
+    SLURM_ROW(SLURM_SINFO, "json", 0, NULL, FLAG(is_json), NULL, "print JSON, as openapi v0.0.38 of Slurm"),
+    SLURM_ROW(SLURM_SINFO, "list-reasons", 'R', NULL, FLAG(is_reasons), NULL, "why nodes are out of service"),
     SLURM_NO_EFFECT(SLURM_SINFO, "local", 0, NULL, "LOCAL", "of this cluster"),
-    SLURM_ROW(SLURM_SINFO, "long", 'l', NULL, set_flag, NULL, "more columns"),
-    SLURM_ROW(SLURM_SINFO, "Node", 'N', NULL, set_flag, NULL, "one line for each node"),
-    SLURM_ROW(SLURM_SINFO, "nodes", 'n', "list", set_text, NULL, "these nodes"),
+    SLURM_ROW(SLURM_SINFO, "long", 'l', NULL, FLAG(is_long), NULL, "more columns"),
+    SLURM_ROW(SLURM_SINFO, "Node", 'N', NULL, FLAG(is_each_node), NULL, "one line for each node"),
+    SLURM_ROW(SLURM_SINFO, "nodes", 'n', "list", TEXT(nodes), NULL, "these nodes"),
     SLURM_NO_EFFECT(SLURM_SINFO, "noconvert", 0, NULL, NULL, "sizes as they are stored"),
-    SLURM_ROW(SLURM_SINFO, "noheader", 'h', NULL, set_flag, NULL, "no header"),
-    SLURM_ROW(SLURM_SINFO, "partition", 'p', "partition", set_text, "PARTITION", "these partitions"),
-    SLURM_ROW(SLURM_SINFO, "responding", 'r', NULL, set_flag, NULL, "nodes that answer"),
-    SLURM_ROW(
-        SLURM_SINFO, "sort", 'S', "letters", set_text, "SORT", "order: by letters of -o, '-' for descending"),
-    SLURM_ROW(SLURM_SINFO, "states", 't', "list", set_text, NULL, "nodes in these states"),
-    SLURM_ROW(SLURM_SINFO, "summarize", 's', NULL, set_flag, NULL, "one line for each partition"),
-    SLURM_ROW(SLURM_SINFO, "reservation", 'T', NULL, set_flag, NULL, "reservations, of which there are none"),
-    SLURM_ROW(SLURM_SINFO, "verbose", 'v', NULL, set_flag, NULL, "print the options first"),
+    SLURM_ROW(SLURM_SINFO, "noheader", 'h', NULL, FLAG(is_headless), NULL, "no header"),
+    SLURM_ROW(SLURM_SINFO, "partition", 'p', "partition", TEXT(partitions), "PARTITION", "these partitions"),
+    SLURM_ROW(SLURM_SINFO, "responding", 'r', NULL, FLAG(is_responding), NULL, "nodes that answer"),
+    SLURM_ROW(SLURM_SINFO, "sort", 'S', "letters", TEXT(sort), "SORT",
+        "order: by letters of -o, '-' for descending"),
+    SLURM_ROW(SLURM_SINFO, "states", 't', "list", TEXT(states), NULL, "nodes in these states"),
+    SLURM_ROW(SLURM_SINFO, "summarize", 's', NULL, FLAG(is_summary), NULL, "one line for each partition"),
+    SLURM_ROW(SLURM_SINFO, "reservation", 'T', NULL, FLAG(is_reservations), NULL,
+        "reservations, of which there are none"),
+    SLURM_ROW(SLURM_SINFO, "verbose", 'v', NULL, slurm_set_nothing, NULL, "print the options first"),
     SLURM_REFUSE(SLURM_SINFO, "yaml", 0, NULL, SLURM_NO_YAML),
     { 0 },
 };
@@ -288,7 +261,7 @@ static void print_json(const struct sinfo *sinfo, const json_t *partitions, cons
 static int print(const struct sinfo *sinfo, struct error *err)
 {
     struct client client;
-    struct slurm_table table = { .columns = sinfo_columns,
+    _cleanup_(slurm_table_clear) struct slurm_table table = { .columns = sinfo_columns,
         .is_headless = sinfo->is_headless,
         .sort = sinfo->sort != NULL   ? sinfo->sort
                 : sinfo->is_each_node ? "N"
@@ -311,7 +284,6 @@ static int print(const struct sinfo *sinfo, struct error *err)
             slurm_print_date();
         slurm_table_print(&table, groups);
     }
-    slurm_table_clear(&table);
     return r;
 }
 
@@ -345,8 +317,6 @@ int slurm_run_sinfo(const struct slurm_program *program, int argc, char **argv)
     const struct slurm_reading reading = { .program = program, .target = &sinfo, .seen = note_option };
     struct error err = { 0 };
     int first = 0;
-    if (slurm_options_answer(program, argc, argv))
-        return 0;
     int r = slurm_options_from_environment(&reading, "SINFO", &err);
     if (r == 0)
         r = slurm_options_read(&reading, argc, argv, false, &first, &err);

@@ -226,7 +226,7 @@ static void drain(int fd)
 /* Answers the request on standard input. */
 static int serve(void)
 {
-    struct rest_message message = { 0 };
+    _cleanup_(rest_message_clear) struct rest_message message = { 0 };
     json_t *body = NULL;
     (void)alarm(TIMEOUT_S);
     int status = read_message(STDIN_FILENO, &message);
@@ -249,7 +249,6 @@ static int serve(void)
         reply(status, body);
     if (status == LENGTH_REQUIRED || status == TOO_LARGE)
         drain(STDIN_FILENO);
-    rest_message_clear(&message);
     return status > 0 ? 0 : 1;
 }
 
@@ -320,8 +319,6 @@ int slurm_run_restd(const struct slurm_program *program, int argc, char **argv)
     const struct slurm_reading reading = { .program = program };
     struct error err = { 0 };
     int first = 0;
-    if (slurm_options_answer(program, argc, argv))
-        return 0;
     int r = slurm_options_read(&reading, argc, argv, false, &first, &err);
     (void)signal(SIGPIPE, SIG_IGN);
     if (r == 0 && first == argc)

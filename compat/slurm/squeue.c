@@ -216,35 +216,6 @@ static int set_states(void *target, const struct slurm_option *option, const cha
     return 0;
 }
 
-static int set_text(void *target, const struct slurm_option *option, const char *value, struct error *err)
-{
-    struct squeue *squeue = target;
-    const struct {
-        const char *key;
-        const char **text;
-    } texts[] = { { "format", &squeue->format }, { "Format", &squeue->long_format },
-        { "user", &squeue->users }, { "users", &squeue->users }, { "name", &squeue->name },
-        { "partition", &squeue->partitions }, { "nodelist", &squeue->nodes },
-        { "partitions", &squeue->partitions }, { "nodes", &squeue->nodes }, { "accounts", &squeue->accounts },
-        { "account", &squeue->accounts }, { "qos", &squeue->qos }, { "sort", &squeue->sort } };
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-        if (strcmp(texts[i].key, option->name) == 0)
-            *texts[i].text = value;
-    return 0;
-}
-
-static int set_flag(void *target, const struct slurm_option *option, const char *value, struct error *err)
-{
-    struct squeue *squeue = target;
-    squeue->is_headless |= option->letter == 'h';
-    squeue->is_mine |= strcmp(option->name, "me") == 0;
-    squeue->is_start |= strcmp(option->name, "start") == 0;
-    squeue->is_long |= option->letter == 'l';
-    squeue->is_json |= strcmp(option->name, "json") == 0;
-    squeue->is_each_element |= strcmp(option->name, "array") == 0;
-    return 0;
-}
-
 /* A filter by a property that no job has. */
 static int set_absent(void *target, const struct slurm_option *option, const char *value, struct error *err)
 {
@@ -267,49 +238,55 @@ static int set_repeat(void *target, const struct slurm_option *option, const cha
                : 0;
 }
 
+#define TEXT(member) SLURM_TEXT_OF(struct squeue, member)
+#define FLAG(member) SLURM_FLAG_OF(struct squeue, member)
+
 const struct slurm_option slurm_squeue_options[] = {
-    SLURM_ROW(SLURM_SQUEUE, "account", 'A', "list", set_text, "ACCOUNT", "jobs of these accounts"),
-    SLURM_ROW(SLURM_SQUEUE, "accounts", 0, "list", set_text, NULL, "jobs of these accounts"),
+    SLURM_ROW(SLURM_SQUEUE, "account", 'A', "list", TEXT(accounts), "ACCOUNT", "jobs of these accounts"),
+    SLURM_ROW(SLURM_SQUEUE, "accounts", 0, "list", TEXT(accounts), NULL, "jobs of these accounts"),
     SLURM_NO_EFFECT(SLURM_SQUEUE, "all", 'a', NULL, NULL, "jobs of all partitions"),
-    SLURM_ROW(SLURM_SQUEUE, "array", 'r', NULL, set_flag, "ARRAY", "one line for each element of an array"),
-    SLURM_ROW(SLURM_SQUEUE, "array-unique", 0, NULL, set_flag, "ARRAY_UNIQUE",
+    SLURM_ROW(SLURM_SQUEUE, "array", 'r', NULL, FLAG(is_each_element), "ARRAY",
+        "one line for each element of an array"),
+    SLURM_ROW(SLURM_SQUEUE, "array-unique", 0, NULL, slurm_set_nothing, "ARRAY_UNIQUE",
         "one line for each element of an array"),
     SLURM_ROW(SLURM_SQUEUE, "clusters", 'M', "list", slurm_set_clusters, NULL, "clusters: mgpu or all"),
     SLURM_NO_EFFECT(SLURM_SQUEUE, "federation", 0, NULL, "FEDERATION", "jobs of the federation"),
-    SLURM_ROW(
-        SLURM_SQUEUE, "format", 'o', "format", set_text, "FORMAT", "what is printed, as letters: '%i %t'"),
-    SLURM_ROW(SLURM_SQUEUE, "Format", 'O', "names", set_text, "FORMAT2",
+    SLURM_ROW(SLURM_SQUEUE, "format", 'o', "format", TEXT(format), "FORMAT",
+        "what is printed, as letters: '%i %t'"),
+    SLURM_ROW(SLURM_SQUEUE, "Format", 'O', "names", TEXT(long_format), "FORMAT2",
         "what is printed, as names: JobID:20,State"),
     SLURM_NO_EFFECT(SLURM_SQUEUE, "hide", 0, NULL, NULL, "no jobs of hidden partitions"),
     SLURM_ROW(SLURM_SQUEUE, "iterate", 'i', "seconds", set_repeat, NULL, "print again after this time"),
     SLURM_ROW(SLURM_SQUEUE, "jobs", 'j', "list", set_ids, NULL, "these jobs"),
-    SLURM_ROW(SLURM_SQUEUE, "json", 0, NULL, set_flag, NULL, "print JSON, as openapi v0.0.38 of Slurm"),
+    SLURM_ROW(SLURM_SQUEUE, "json", 0, NULL, FLAG(is_json), NULL, "print JSON, as openapi v0.0.38 of Slurm"),
     SLURM_ROW(SLURM_SQUEUE, "licenses", 'L', "list", set_absent, "LICENSES",
         "jobs with these licenses, which none has"),
     SLURM_NO_EFFECT(SLURM_SQUEUE, "local", 0, NULL, "LOCAL", "jobs of this cluster"),
-    SLURM_ROW(SLURM_SQUEUE, "long", 'l', NULL, set_flag, NULL, "more columns"),
-    SLURM_ROW(SLURM_SQUEUE, "me", 0, NULL, set_flag, NULL, "your own jobs"),
-    SLURM_ROW(SLURM_SQUEUE, "name", 'n', "list", set_text, "NAMES", "jobs with these names"),
-    SLURM_ROW(SLURM_SQUEUE, "nodelist", 'w', "list", set_text, NULL, "jobs on these nodes"),
-    SLURM_ROW(SLURM_SQUEUE, "nodes", 0, "list", set_text, NULL, "jobs on these nodes"),
-    SLURM_ROW(SLURM_SQUEUE, "noheader", 'h', NULL, set_flag, NULL, "no header"),
+    SLURM_ROW(SLURM_SQUEUE, "long", 'l', NULL, FLAG(is_long), NULL, "more columns"),
+    SLURM_ROW(SLURM_SQUEUE, "me", 0, NULL, FLAG(is_mine), NULL, "your own jobs"),
+    SLURM_ROW(SLURM_SQUEUE, "name", 'n', "list", TEXT(name), "NAMES", "jobs with these names"),
+    SLURM_ROW(SLURM_SQUEUE, "nodelist", 'w', "list", TEXT(nodes), NULL, "jobs on these nodes"),
+    SLURM_ROW(SLURM_SQUEUE, "nodes", 0, "list", TEXT(nodes), NULL, "jobs on these nodes"),
+    SLURM_ROW(SLURM_SQUEUE, "noheader", 'h', NULL, FLAG(is_headless), NULL, "no header"),
     SLURM_NO_EFFECT(SLURM_SQUEUE, "noconvert", 0, NULL, NULL, "sizes as they are stored"),
-    SLURM_ROW(SLURM_SQUEUE, "partition", 'p', "list", set_text, "PARTITION", "jobs of these partitions"),
-    SLURM_ROW(SLURM_SQUEUE, "partitions", 0, "list", set_text, NULL, "jobs of these partitions"),
+    SLURM_ROW(
+        SLURM_SQUEUE, "partition", 'p', "list", TEXT(partitions), "PARTITION", "jobs of these partitions"),
+    SLURM_ROW(SLURM_SQUEUE, "partitions", 0, "list", TEXT(partitions), NULL, "jobs of these partitions"),
     SLURM_NO_EFFECT(SLURM_SQUEUE, "priority", 'P', NULL, "PRIORITY", "a line for each partition"),
-    SLURM_ROW(SLURM_SQUEUE, "qos", 'q', "list", set_text, "QOS", "jobs of these QOS"),
+    SLURM_ROW(SLURM_SQUEUE, "qos", 'q', "list", TEXT(qos), "QOS", "jobs of these QOS"),
     SLURM_ROW(SLURM_SQUEUE, "reservation", 'R', "name", set_absent, NULL,
         "jobs of this reservation, of which there are none"),
     SLURM_NO_EFFECT(SLURM_SQUEUE, "sibling", 0, NULL, "SIBLING", "siblings of a federation"),
-    SLURM_ROW(SLURM_SQUEUE, "sort", 'S', "letters", set_text, "SORT",
+    SLURM_ROW(SLURM_SQUEUE, "sort", 'S', "letters", TEXT(sort), "SORT",
         "order: by letters of -o, '-' for descending"),
-    SLURM_ROW(SLURM_SQUEUE, "start", 0, NULL, set_flag, NULL, "when waiting jobs are expected to start"),
+    SLURM_ROW(
+        SLURM_SQUEUE, "start", 0, NULL, FLAG(is_start), NULL, "when waiting jobs are expected to start"),
     SLURM_ROW(SLURM_SQUEUE, "states", 't', "list", set_states, "STATES", "jobs in these states, or all"),
     SLURM_ROW(SLURM_SQUEUE, "steps", 's', "[list]", set_steps, NULL,
         "running steps instead of jobs; of these jobs, or these steps"),
-    SLURM_ROW(SLURM_SQUEUE, "user", 'u', "list", set_text, "USERS", "jobs of these users"),
-    SLURM_ROW(SLURM_SQUEUE, "users", 0, "list", set_text, NULL, "the same"),
-    SLURM_ROW(SLURM_SQUEUE, "verbose", 'v', NULL, set_flag, NULL, "print the options first"),
+    SLURM_ROW(SLURM_SQUEUE, "user", 'u', "list", TEXT(users), "USERS", "jobs of these users"),
+    SLURM_ROW(SLURM_SQUEUE, "users", 0, "list", TEXT(users), NULL, "the same"),
+    SLURM_ROW(SLURM_SQUEUE, "verbose", 'v', NULL, slurm_set_nothing, NULL, "print the options first"),
     SLURM_REFUSE(SLURM_SQUEUE, "yaml", 0, NULL, SLURM_NO_YAML),
     { 0 },
 };
@@ -485,10 +462,9 @@ static int load_steps(const struct squeue *squeue, json_t **jobs, struct error *
 
 static int load_details(json_t *jobs, struct error *err)
 {
-    struct client client;
+    _cleanup_(client_clear) struct client client;
     client_init(&client, NULL, NULL);
     int r = slurm_details_add(&client, jobs, err);
-    client_clear(&client);
     return r;
 }
 
@@ -556,8 +532,6 @@ int slurm_run_squeue(const struct slurm_program *program, int argc, char **argv)
     const struct slurm_reading reading = { .program = program, .target = &squeue, .seen = note_option };
     struct error err = { 0 };
     int first = 0;
-    if (slurm_options_answer(program, argc, argv))
-        return 0;
     int r = slurm_options_from_environment(&reading, "SQUEUE", &err);
     if (r == 0)
         r = slurm_options_read(&reading, argc, argv, false, &first, &err);

@@ -451,8 +451,6 @@ int slurm_run_sreport(const struct slurm_program *program, int argc, char **argv
     struct error err = { 0 };
     struct client client;
     int first = 0, which = 0;
-    if (slurm_options_answer(program, argc, argv))
-        return 0;
     int r = slurm_options_read(&reading, argc, argv, false, &first, &err);
     if (r == 0 && argc == first + 1 && strcasecmp(argv[first], "version") == 0)
         return puts("slurm " SLURM_VERSION) < 0;

@@ -310,8 +310,8 @@ static void run_program(const char *which, const char *program, char *const *com
 
 static int run_step(struct slurm_job *job, char **command, struct error *err)
 {
-    struct step step = { 0 };
-    struct multi_prog programs = { 0 };
+    _cleanup_(step_clear) struct step step = { 0 };
+    _cleanup_(multi_prog_clear) struct multi_prog programs = { 0 };
     int r = enter_job(job, err);
     if (r == 0)
         r = slurm_distribution_settle(job, err);
@@ -327,8 +327,6 @@ static int run_step(struct slurm_job *job, char **command, struct error *err)
         r = step_run(&step, err);
         run_program("epilog", job->epilog, command);
     }
-    multi_prog_clear(&programs);
-    step_clear(&step);
     return r;
 }
 
@@ -488,11 +486,9 @@ static int run_alone(
 
 int slurm_run_srun(const struct slurm_program *program, int argc, char **argv)
 {
-    struct slurm_job job;
+    _cleanup_(slurm_job_clear) struct slurm_job job;
     struct error err = { 0 };
     int first = 0;
-    if (slurm_options_answer(program, argc, argv))
-        return 0;
     slurm_job_init(&job);
     slurm_umask();
     job.call.command = &srun_command;
@@ -507,6 +503,5 @@ int slurm_run_srun(const struct slurm_program *program, int argc, char **argv)
     else if (r == 0)
         r = is_in_job() || job.job_id > 0 ? run_step(&job, argv + first, &err)
                                           : run_alone(program, &job, argc - first, argv + first, &err);
-    slurm_job_clear(&job);
     return r < 0 ? slurm_exit_immediate(&err, slurm_fail(program, &err)) : r;
 }

@@ -144,8 +144,8 @@ static int choose(struct choice *choice, struct step *step, const struct strings
 
 int step_choose_nodes(struct step *step, const struct strings *all, struct error *err)
 {
-    struct choice choice = { xcalloc(all->count + 1, sizeof(bool)), xcalloc(all->count + 1, sizeof(bool)),
-        xcalloc(all->count + 1, sizeof(bool)), 0 };
+    _cleanup_(choice_clear) struct choice choice = { xcalloc(all->count + 1, sizeof(bool)),
+        xcalloc(all->count + 1, sizeof(bool)), xcalloc(all->count + 1, sizeof(bool)), 0 };
     step->ranks = xcalloc(all->count + 1, sizeof(*step->ranks));
     int r = choose(&choice, step, all, err);
     for (uint32_t i = 0; r == 0 && i < all->count; i++)
@@ -153,6 +153,5 @@ int step_choose_nodes(struct step *step, const struct strings *all, struct error
             step->ranks[step->nodes.count] = i;
             strings_add(&step->nodes, all->items[i]);
         }
-    choice_clear(&choice);
     return r;
 }

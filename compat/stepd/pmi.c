@@ -7,7 +7,6 @@
  *   NEW ──init──> MEMBER ──finalize──> LEFT
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

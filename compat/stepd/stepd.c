@@ -255,7 +255,9 @@ static void open_signals(struct stepd *stepd)
 
 int stepd_run(int in_fd, int out_fd)
 {
-    struct stepd stepd = { .in_fd = in_fd, .out_fd = out_fd, .lock = PTHREAD_MUTEX_INITIALIZER };
+    _cleanup_(stepd_clear) struct stepd stepd = {
+        .in_fd = in_fd, .out_fd = out_fd, .lock = PTHREAD_MUTEX_INITIALIZER
+    };
     stepd.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     open_signals(&stepd);
     (void)setsid();
@@ -269,6 +271,5 @@ int stepd_run(int in_fd, int out_fd)
         turn(&stepd);
     }
     stepd_signal_tasks(&stepd, FRAME_ALL, SIGKILL);
-    stepd_clear(&stepd);
     return 0;
 }

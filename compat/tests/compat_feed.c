@@ -18,7 +18,7 @@
 #include "server.h"
 #include "unit_test.h"
 
-static void lines_have_five_fields(void **state)
+TEST(lines_have_five_fields)
 {
     static const struct {
         const char *text;
@@ -47,7 +47,7 @@ static void lines_have_five_fields(void **state)
     }
 }
 
-static void comments_and_blank_lines_are_no_jobs(void **state)
+TEST(comments_and_blank_lines_are_no_jobs)
 {
     static const char *const texts[] = { "", "  \t\r", "# 0,a.py", "   # 0,a.py" };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
@@ -56,7 +56,7 @@ static void comments_and_blank_lines_are_no_jobs(void **state)
     }
 }
 
-static void wrong_lines_are_refused_with_the_field(void **state)
+TEST(wrong_lines_are_refused_with_the_field)
 {
     static const struct {
         const char *text, *sentence;
@@ -87,7 +87,7 @@ static void wrong_lines_are_refused_with_the_field(void **state)
     }
 }
 
-static void what_is_written_is_read_the_same(void **state)
+TEST(what_is_written_is_read_the_same)
 {
     static const struct {
         const char *script, *conda, *arguments, *gpus;
@@ -118,7 +118,7 @@ static void what_is_written_is_read_the_same(void **state)
     assert_null(text);
 }
 
-static void hashes_tell_fields_apart(void **state)
+TEST(hashes_tell_fields_apart)
 {
     static const char *const lines[] = { "0,a.py,,b", "0,a.py,b,", "0,a.pyb", "0,a.py" };
     char hashes[4][FEED_HASH_SIZE], same[FEED_HASH_SIZE];
@@ -141,7 +141,7 @@ static void count_report(void *arg, const struct error *err)
     ++*(int *)arg;
 }
 
-static void models_have_requirements(void **state)
+TEST(models_have_requirements)
 {
     static const char text[] =
         "{\"default_requirement\": 0.75, \"models\": {\"a\": 0.5, \"b\": 2, \"none\": 0,"
@@ -170,7 +170,7 @@ static void models_have_requirements(void **state)
     assert_true(feed_llm_requirement(&llm, &(struct strings){ 0 }, &unknown) == 1.0);
 }
 
-static void a_broken_configuration_names_file_and_line(void **state)
+TEST(a_broken_configuration_names_file_and_line)
 {
     static const char *const texts[] = { "", "{\n\"models\": {\n}", "[]", "{\"models\": []}",
         "{\"a\":1,\"a\":2}" };
@@ -201,7 +201,7 @@ static char *run(const char *arguments, enum feed_inject inject)
     return xstrdup(said);
 }
 
-static void numbers_of_gpus_take_the_place_of_cuda(void **state)
+TEST(numbers_of_gpus_take_the_place_of_cuda)
 {
     static const struct {
         const char *arguments;
@@ -226,7 +226,7 @@ static void numbers_of_gpus_take_the_place_of_cuda(void **state)
     }
 }
 
-static void a_mode_is_safe_in_a_name(void **state)
+TEST(a_mode_is_safe_in_a_name)
 {
     static const struct {
         const char *arguments, *mode;
@@ -240,7 +240,7 @@ static void a_mode_is_safe_in_a_name(void **state)
     }
 }
 
-static void wrong_states_are_refused(void **state)
+TEST(wrong_states_are_refused)
 {
     static const char *const texts[] = { "", "[]", "{\n\"jobs\": }", "{\"paused_gpus\": 1}",
         "{\"paused_gpus\": [-1]}", "{\"paused_gpus\": [1.5]}", "{\"jobs\": []}", "{\"jobs\": {\"x\": 1}}",
@@ -255,7 +255,7 @@ static void wrong_states_are_refused(void **state)
     }
 }
 
-static void a_state_tells_who_else_wrote_it(void **state)
+TEST(a_state_tells_who_else_wrote_it)
 {
     char folder[] = "/tmp/mgpu-test-XXXXXX";
     struct feed_state feed = { 0 }, again = { 0 };
@@ -292,36 +292,15 @@ static void a_state_tells_who_else_wrote_it(void **state)
     feed_state_clear(&again);
 }
 
-static void a_mgpud_that_stands_still_is_not_waited_for(void **state)
+TEST(a_mgpud_that_stands_still_is_not_waited_for)
 {
     struct error err = { 0 };
-    struct server server;
-    struct client client;
+    _cleanup_(server_close) struct server server;
+    _cleanup_(client_clear) struct client client;
     struct feed_events events = { 0 };
     server_open(&server); // the kernel takes the connection, and nobody reads
     client_init(&client, server.path, NULL);
     client.answer_ms = 10;
     assert_true(client_is_loss(feed_events_open(&events, &client, &err)));
     assert_int_equal(feed_events_fd(&events), -1);
-    client_clear(&client);
-    server_close(&server);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines_have_five_fields),
-        cmocka_unit_test(comments_and_blank_lines_are_no_jobs),
-        cmocka_unit_test(wrong_lines_are_refused_with_the_field),
-        cmocka_unit_test(what_is_written_is_read_the_same),
-        cmocka_unit_test(hashes_tell_fields_apart),
-        cmocka_unit_test(models_have_requirements),
-        cmocka_unit_test(a_broken_configuration_names_file_and_line),
-        cmocka_unit_test(numbers_of_gpus_take_the_place_of_cuda),
-        cmocka_unit_test(a_mode_is_safe_in_a_name),
-        cmocka_unit_test(wrong_states_are_refused),
-        cmocka_unit_test(a_state_tells_who_else_wrote_it),
-        cmocka_unit_test(a_mgpud_that_stands_still_is_not_waited_for),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

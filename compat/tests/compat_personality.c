@@ -5,7 +5,7 @@
 #include "compat/personalities/personality.h"
 #include "unit_test.h"
 
-static void every_name_is_a_personality(void **state)
+TEST(every_name_is_a_personality)
 {
     size_t count = 0;
     for (; compat_names[count].name != NULL; count++)
@@ -13,7 +13,7 @@ static void every_name_is_a_personality(void **state)
     assert_true(count > 0);
 }
 
-static void every_personality_has_a_name(void **state)
+TEST(every_personality_has_a_name)
 {
     for (size_t i = 0; personalities[i] != NULL; i++) {
         const struct compat_name *row = compat_name_find(compat_names, personalities[i]->name);
@@ -22,19 +22,9 @@ static void every_personality_has_a_name(void **state)
     }
 }
 
-static void a_name_is_found_in_a_path(void **state)
+TEST(a_name_is_found_in_a_path)
 {
     assert_non_null(compat_name_find(compat_names, "/usr/local/bin/tgpu"));
     assert_null(compat_name_find(compat_names, "/usr/local/bin/tgpu2"));
     assert_null(compat_name_find(compat_names, "mgpu"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_name_is_a_personality),
-        cmocka_unit_test(every_personality_has_a_name),
-        cmocka_unit_test(a_name_is_found_in_a_path),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 #include "compat/slurm/slurm.h"
 #include "unit_test.h"
 
-static void a_comma_ends_a_word_and_a_blank_does_not(void **state)
+TEST(a_comma_ends_a_word_and_a_blank_does_not)
 {
     static const struct {
         const char *list, *text;
@@ -33,7 +33,7 @@ static void a_comma_ends_a_word_and_a_blank_does_not(void **state)
     assert_false(slurm_lists_meet("a,,b", ","));
 }
 
-static void an_ended_job_is_listed_for_a_while(void **state)
+TEST(an_ended_job_is_listed_for_a_while)
 {
     const char *ended = "2026-11-29T12:00:00.000Z";
     const int64_t at_ms = time_parse(ended), age_ms = SLURM_MIN_JOB_AGE * INT64_C(1000);
@@ -43,13 +43,4 @@ static void an_ended_job_is_listed_for_a_while(void **state)
     assert_false(slurm_job_is_old(job, at_ms + age_ms));
     assert_true(slurm_job_is_old(job, at_ms + age_ms + 1));
     assert_false(slurm_job_is_old(open, at_ms + age_ms + 1));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_comma_ends_a_word_and_a_blank_does_not),
-        cmocka_unit_test(an_ended_job_is_listed_for_a_while),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

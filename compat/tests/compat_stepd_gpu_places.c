@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "unit_test.h"
 
-static void the_gpus_of_a_task_are_those_at_its_places(void **state)
+TEST(the_gpus_of_a_task_are_those_at_its_places)
 {
     static const struct {
         const char *list, *places, *chosen;
@@ -18,10 +18,4 @@ static void the_gpus_of_a_task_are_those_at_its_places(void **state)
         else
             assert_string_equal(chosen, rows[i].chosen);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = { cmocka_unit_test(the_gpus_of_a_task_are_those_at_its_places) };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,6 +62,8 @@ static int tear_down(void **state)
     return 0;
 }
 
+#define CASE(name, peer) TEST_ON(name, struct peer *peer, set_up, tear_down)
+
 /* --- srun --- */
 
 static void send_out(const struct peer *peer, struct buffer *out)
@@ -134,17 +136,15 @@ static size_t fill(struct peer *peer)
 
 static void open_gate(void)
 {
-    int fd = open("gate", O_WRONLY | O_CLOEXEC);
+    _cleanup_close_ int fd = open("gate", O_WRONLY | O_CLOEXEC);
     assert_true(fd >= 0);
-    (void)close(fd);
 }
 
 /* --- tests --- */
 
-static void a_task_that_reads_late_gets_all_of_its_input(void **state)
+CASE(a_task_that_reads_late_gets_all_of_its_input, peer)
 {
     static const char *const commands[] = { "read line < gate; wc -c", NULL };
-    struct peer *peer = *state;
     _cleanup_buffer_ struct buffer out = { 0 };
     start(peer, commands);
     size_t sent = fill(peer);
@@ -159,10 +159,9 @@ static void a_task_that_reads_late_gets_all_of_its_input(void **state)
     assert_int_equal(strtoul(count, NULL, 10), sent + 3);
 }
 
-static void a_task_that_does_not_read_is_signalled(void **state)
+CASE(a_task_that_does_not_read_is_signalled, peer)
 {
     static const char *const commands[] = { "read line < gate", NULL };
-    struct peer *peer = *state;
     _cleanup_buffer_ struct buffer out = { 0 }, number = { 0 };
     start(peer, commands);
     assert_true(fill(peer) < UNREAD);
@@ -172,10 +171,9 @@ static void a_task_that_does_not_read_is_signalled(void **state)
     (void)await(peer, FRAME_EXIT);
 }
 
-static void a_task_that_ends_without_reading_keeps_no_input_from_others(void **state)
+CASE(a_task_that_ends_without_reading_keeps_no_input_from_others, peer)
 {
     static const char *const commands[] = { "read line < gate", "wc -c", NULL };
-    struct peer *peer = *state;
     _cleanup_buffer_ struct buffer out = { 0 };
     start(peer, commands);
     size_t sent = fill(peer);
@@ -190,10 +188,9 @@ static void a_task_that_ends_without_reading_keeps_no_input_from_others(void **s
     assert_int_equal(strtoul(count, NULL, 10), sent);
 }
 
-static void more_than_that_is_an_error(void **state)
+CASE(more_than_that_is_an_error, peer)
 {
     static const char *const commands[] = { "read line < gate", NULL };
-    struct peer *peer = *state;
     _cleanup_buffer_ struct buffer out = { 0 };
     _cleanup_free_ uint8_t *piece = xcalloc(1, UNREAD / 2);
     struct frame frame;
@@ -206,16 +203,4 @@ static void more_than_that_is_an_error(void **state)
         assert_int_not_equal(frame.type, FRAME_EXIT);
     _cleanup_free_ char *text = xstrndup((const char *)frame.bytes, frame.length);
     assert_string_equal(text, "task 0 has not read 64 MiB of its input, and srun sends more");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_task_that_reads_late_gets_all_of_its_input, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_task_that_does_not_read_is_signalled, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(
-            a_task_that_ends_without_reading_keeps_no_input_from_others, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(more_than_that_is_an_error, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@
 #include "compat/stepd/usage.h"
 #include "unit_test.h"
 
-static void a_line_of_pmi_1_is_words_and_a_value_with_blanks(void **state)
+TEST(a_line_of_pmi_1_is_words_and_a_value_with_blanks)
 {
     _cleanup_buffer_ struct buffer in = { 0 };
     _cleanup_strings_ struct strings words = { 0 };
@@ -27,7 +27,7 @@ static void a_line_of_pmi_1_is_words_and_a_value_with_blanks(void **state)
     assert_int_equal(in.length, strlen("cmd=get"));
 }
 
-static void a_message_of_pmi_2_is_counted_and_its_semicolons_are_doubled(void **state)
+TEST(a_message_of_pmi_2_is_counted_and_its_semicolons_are_doubled)
 {
     _cleanup_buffer_ struct buffer message = { 0 };
     _cleanup_strings_ struct strings words = { 0 };
@@ -44,7 +44,7 @@ static void a_message_of_pmi_2_is_counted_and_its_semicolons_are_doubled(void **
     assert_int_equal(message.length, 0);
 }
 
-static void what_is_no_message_is_refused(void **state)
+TEST(what_is_no_message_is_refused)
 {
     static const char *const texts[] = { "abcdefcmd=x;", "999999x", "-00005abcde", "cmd=full" };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
@@ -61,7 +61,7 @@ static void what_is_no_message_is_refused(void **state)
     assert_int_equal(pmi_words_take(&endless, PMI_ONE, &words), -EBADMSG);
 }
 
-static void keys_reach_another_node_as_they_are(void **state)
+TEST(keys_reach_another_node_as_they_are)
 {
     struct pmi_store here = { 0 }, there = { 0 };
     _cleanup_buffer_ struct buffer bytes = { 0 };
@@ -98,7 +98,7 @@ static void ask_pmi_2(void *pmi, int fd, struct strings *ret, const char *key, c
     assert_int_equal(pmi_words_take(&message, PMI_TWO, ret), 1);
 }
 
-static void an_attribute_that_is_not_kept_is_refused(void **state)
+TEST(an_attribute_that_is_not_kept_is_refused)
 {
     uint32_t first[] = { 0, 1 };
     struct mpi_setup setup = { .first = first };
@@ -127,7 +127,7 @@ static void an_attribute_that_is_not_kept_is_refused(void **state)
     strings_clear(&setup.nodes);
 }
 
-static void a_frame_is_taken_when_it_is_whole(void **state)
+TEST(a_frame_is_taken_when_it_is_whole)
 {
     _cleanup_buffer_ struct buffer out = { 0 };
     _cleanup_strings_ struct strings words = { 0 }, taken = { 0 };
@@ -152,7 +152,7 @@ static void a_frame_is_taken_when_it_is_whole(void **state)
     assert_int_equal(frame_take(&out, &position, &frame), -EBADMSG);
 }
 
-static void words_without_an_end_are_refused(void **state)
+TEST(words_without_an_end_are_refused)
 {
     const struct frame frame = { .bytes = (const uint8_t *)"abc", .length = 3 };
     _cleanup_strings_ struct strings words = { 0 };
@@ -162,7 +162,7 @@ static void words_without_an_end_are_refused(void **state)
     assert_false(frame_number(&frame, &position, 4, &number));
 }
 
-static void the_mapping_of_tasks_joins_nodes_with_as_many(void **state)
+TEST(the_mapping_of_tasks_joins_nodes_with_as_many)
 {
     uint32_t first[] = { 0, 2, 4, 5 };
     struct mpi_setup setup = { .name = "1.0", .first = first };
@@ -176,25 +176,9 @@ static void the_mapping_of_tasks_joins_nodes_with_as_many(void **state)
     strings_clear(&setup.nodes);
 }
 
-static void samples_become_rare(void **state)
+TEST(samples_become_rare)
 {
     assert_int_equal(usage_next_ms(0), 500);
     for (uint32_t i = 0; i < 100; i++)
         assert_in_range(usage_next_ms(i + 1) - usage_next_ms(i), 500, 10000);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_line_of_pmi_1_is_words_and_a_value_with_blanks),
-        cmocka_unit_test(a_message_of_pmi_2_is_counted_and_its_semicolons_are_doubled),
-        cmocka_unit_test(what_is_no_message_is_refused),
-        cmocka_unit_test(keys_reach_another_node_as_they_are),
-        cmocka_unit_test(an_attribute_that_is_not_kept_is_refused),
-        cmocka_unit_test(a_frame_is_taken_when_it_is_whole),
-        cmocka_unit_test(words_without_an_end_are_refused),
-        cmocka_unit_test(the_mapping_of_tasks_joins_nodes_with_as_many),
-        cmocka_unit_test(samples_become_rare),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

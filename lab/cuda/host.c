@@ -35,7 +35,6 @@ int probe_ram(const struct probe_options *options, const struct cuda_api *api)
 {
     uint64_t bytes = options->memory_bytes > 0 ? options->memory_bytes : RAM_BYTES;
     char *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    (void)api;
     if (at == MAP_FAILED) {
         (void)print(json_pack("{s:s, s:s}", "result", "failed", "error", strerror(errno)));
         return PROBE_WRONG;
@@ -49,7 +48,6 @@ int probe_ram(const struct probe_options *options, const struct cuda_api *api)
 int probe_idle(const struct probe_options *options, const struct cuda_api *api)
 {
     const struct timespec pause = { .tv_sec = (time_t)options->seconds };
-    (void)api;
     (void)print(json_pack("{s:s}", "result", PROBE_READY));
     (void)nanosleep(&pause, NULL);
     return print(json_pack("{s:s}", "result", "passed"));
@@ -87,8 +85,6 @@ int probe_limits(const struct probe_options *options, const struct cuda_api *api
 {
     cpu_set_t cpus;
     int count = sched_getaffinity(0, sizeof(cpus), &cpus) == 0 ? CPU_COUNT(&cpus) : 0;
-    (void)options;
-    (void)api;
     return print(json_pack("{s:s, s:i, s:o, s:o}", "result", "passed", "cpus", count, "memory_max_bytes",
         find_limit("memory.max"), "pids_max", find_limit("pids.max")));
 }

@@ -29,8 +29,6 @@ int probe_nodes(const struct probe_options *options, const struct cuda_api *api)
 {
     json_t *nodes = json_array(), *of_amd = json_array();
     const char *visible = getenv("ROCR_VISIBLE_DEVICES");
-    (void)options;
-    (void)api;
     try_node(of_amd, "/dev/kfd");
     for (unsigned int i = 0; i < NODES; i++) {
         char path[32];
@@ -52,8 +50,6 @@ int probe_open(const struct probe_options *options, const struct cuda_api *api)
 {
     static const char path[] = "/dev/nvidiactl";
     int fd = open(path, O_RDWR | O_CLOEXEC), error = fd < 0 ? errno : 0;
-    (void)options;
-    (void)api;
     if (fd >= 0)
         (void)close(fd);
     bool is_open = error == 0 || error == ENXIO; // without a driver behind the node

@@ -59,7 +59,6 @@ int probe_nvml(const struct probe_options *options, const struct cuda_api *api)
     struct error err = { 0 };
     struct nvml nvml;
     unsigned int count = 0;
-    (void)api;
     void *library = load(options->nvml_library, &nvml, &err);
     if (library == NULL)
         return probe_failed(&err);

@@ -139,7 +139,6 @@ int probe_peers(const struct probe_options *options, const struct cuda_api *api)
     uint64_t wrong = 0;
     json_t *pairs = json_array();
     int r = cuda_check(api, api->count(&count), "cuDeviceGetCount", &err);
-    (void)options;
     if (r == 0 && (api->peer_access == NULL || api->copy_peer == NULL))
         r = error_set(&err, -EIO, "the driver has no cuMemcpyPeerAsync");
     count = count < GPUS_MAX ? count : GPUS_MAX;

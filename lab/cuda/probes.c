@@ -155,7 +155,6 @@ static volatile sig_atomic_t is_continued; // it was stopped before, as while it
 
 static void on_continue(int signal)
 {
-    (void)signal;
     is_continued = 1;
 }
 

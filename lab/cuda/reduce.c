@@ -38,7 +38,6 @@ static volatile sig_atomic_t is_continued;
 
 static void on_continue(int signal)
 {
-    (void)signal;
     is_continued = 1;
 }
 

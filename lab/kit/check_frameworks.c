@@ -4,7 +4,6 @@
  * bit, and must print what the same program prints that is not parked. Without the framework they are
  * skipped.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

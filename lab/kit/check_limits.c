@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a machine gives to jobs beside GPUs: limits of the kernel, an early start, and closed device nodes. */
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

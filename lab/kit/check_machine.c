@@ -89,7 +89,6 @@ static const char *container_of(void)
 static void check_machine(struct kit *kit, struct result *result)
 {
     struct utsname name;
-    (void)kit;
     if (uname(&name) == 0) {
         result_fact(result, "kernel", json_string(name.release));
         result_fact(result, "architecture", json_string(name.machine));
@@ -162,7 +161,6 @@ static void check_driver(struct kit *kit, struct result *result)
     result_fact(result, "has_uvm", json_boolean(access("/dev/nvidia-uvm", F_OK) == 0));
     result_fact(result, "has_wsl", json_boolean(access("/dev/dxg", F_OK) == 0));
     add_text(result, "modify_device_files", read_value("/proc/driver/nvidia/params", "ModifyDeviceFiles"));
-    (void)kit;
     if (version[0] != '\0')
         result_pass(result, "%s", version);
     else if (has_control)

@@ -4,7 +4,6 @@
  * on one GPU, and each profile can be asked for. The layout is the administrator's: for the check of an
  * instance that disappears, the operator removes one while the kit waits.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

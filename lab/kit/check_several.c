@@ -5,7 +5,6 @@
  * done to the GPU.
  */
 #include <glob.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -61,7 +61,6 @@ static void add_process(pid_t pid, int pidfd, const char *program, void *arg)
     bool is_agent = strncmp(program, "mgpu-agent", strlen("mgpu-agent")) == 0;
     _cleanup_free_ char *status = xasprintf("/proc/%d/status", (int)pid),
                         *files = xasprintf("/proc/%d/fd", (int)pid);
-    (void)pidfd;
     values[FIGURE_PROCESSES]++;
     if (!is_mgpud && !is_agent)
         return;

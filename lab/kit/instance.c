@@ -255,9 +255,6 @@ void instance_each(const struct kit *kit, instance_visit_fn *visit, void *arg)
 
 static void kill_any(pid_t pid, int pidfd, const char *program, void *arg)
 {
-    (void)pid;
-    (void)program;
-    (void)arg;
     (void)process_signal(pidfd, SIGKILL);
 }
 
@@ -269,8 +266,6 @@ struct search {
 static void match_process(pid_t pid, int pidfd, const char *program, void *arg)
 {
     struct search *search = arg;
-    (void)pidfd;
-    (void)program;
     if (search->found == 0 && search->is_wanted(pid))
         search->found = pid;
 }
@@ -284,8 +279,6 @@ pid_t instance_find(const struct kit *kit, bool (*is_wanted)(pid_t pid))
 
 static void kill_daemon(pid_t pid, int pidfd, const char *program, void *arg)
 {
-    (void)pid;
-    (void)arg;
     if (strcmp(program, "mgpud") == 0 || strncmp(program, "mgpu-agent", strlen("mgpu-agent")) == 0)
         (void)process_signal(pidfd, SIGKILL);
 }

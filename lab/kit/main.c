@@ -77,7 +77,6 @@ static volatile sig_atomic_t is_stopped;
 
 static void on_signal(int signal)
 {
-    (void)signal;
     is_stopped = 1;
 }
 
@@ -162,9 +161,6 @@ static int make_work(struct kit *kit, struct error *err)
 
 static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *at)
 {
-    (void)status;
-    (void)kind;
-    (void)at;
     (void)remove(path);
     return 0;
 }

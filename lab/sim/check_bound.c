@@ -31,7 +31,6 @@ static void on_park(void *arg, uint64_t id, uint64_t guest)
 {
     struct world *world = arg;
     struct case_attempt *attempt = world_attempt(world, id);
-    (void)guest;
     if (attempt == NULL || world->of->jobs[attempt->job][JOB_ELEMENTS] > 0) {
         (void)error_set(&world->error, -EPROTO, "job %llu is to be parked but %s", (unsigned long long)id,
             attempt == NULL ? "is not running" : "is an element of an array");

@@ -117,7 +117,7 @@ static int compare(
 
 int order_check(const struct world *world, struct error *err)
 {
-    struct waiting *all = xcalloc(world->of->n_jobs + 1, sizeof(*all));
+    _cleanup_free_ struct waiting *all = xcalloc(world->of->n_jobs + 1, sizeof(*all));
     size_t n = 0;
     int result = 0;
     for (size_t i = 0; i < world->of->n_jobs; i++) {
@@ -138,6 +138,5 @@ int order_check(const struct world *world, struct error *err)
         for (size_t k = 0; k < n && result == 0; k++)
             if (all[i].position < all[k].position)
                 result = compare(world, &all[i], &all[k], err);
-    free(all);
     return result;
 }

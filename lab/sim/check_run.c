@@ -189,7 +189,7 @@ static int check_end(const struct world *world, struct error *err)
 
 int check_run(const struct sim_case *of, const struct check_spoiler *spoiler, struct error *err)
 {
-    struct world world;
+    _cleanup_(world_clear) struct world world;
     world_init(&world, of, spoiler);
     int result = 0;
     for (unsigned instant = 0; result == 0 && instant < INSTANTS_MAX; instant++) {
@@ -210,6 +210,5 @@ int check_run(const struct sim_case *of, const struct check_spoiler *spoiler, st
         result = check_end(&world, err);
     if (result < 0)
         (void)error_wrap(err, "at %lld ms", (long long)world.now_ms);
-    world_clear(&world);
     return result;
 }

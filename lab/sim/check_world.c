@@ -263,7 +263,6 @@ static void on_preempt(void *arg, uint64_t id, const char *why)
 {
     struct world *world = arg;
     struct case_attempt *attempt = world_attempt(world, id);
-    (void)why;
     if (attempt == NULL) {
         (void)error_set(
             &world->error, -EPROTO, "job %llu is to be preempted but is not running", (unsigned long long)id);
@@ -285,7 +284,6 @@ static void on_reclaim(void *arg, uint64_t id, uint64_t parked)
 {
     struct world *world = arg;
     const struct case_attempt *attempt = world_attempt(world, id);
-    (void)parked;
     if (attempt != NULL)
         bound_reclaimed(world, attempt);
     on_preempt(arg, id, NULL);

@@ -65,7 +65,6 @@ static size_t heap_bytes(void)
 static uint64_t on_start(void *arg, uint64_t id, const struct allocation *allocation)
 {
     struct bench *bench = arg;
-    (void)allocation;
     if (bench->n_running == bench->room) {
         bench->room = bench->room == 0 ? 1024 : bench->room * 2;
         bench->running = xreallocarray(bench->running, bench->room, sizeof(*bench->running));
@@ -126,7 +125,7 @@ static void measure(const struct bench_call *call, int64_t scale, struct bench_f
     struct bench bench = { .random = { .state = (uint64_t)call->seed } };
     struct sched_callbacks callbacks = { .arg = &bench, .start = on_start, .preempt = on_preempt };
     struct sched_settings settings;
-    struct sim_nodes nodes = { 0 };
+    _cleanup_(nodes_clear) struct sim_nodes nodes = { 0 };
     struct samples pass_us = { 0 }, work = { 0 };
     char text[32];
     struct error err;
@@ -162,14 +161,13 @@ static void measure(const struct bench_call *call, int64_t scale, struct bench_f
     samples_clear(&work);
     sched_free(bench.sched);
     free(bench.running);
-    nodes_clear(&nodes);
 }
 
 static int replay(const struct bench_call *call, double *ret_s, struct error *err)
 {
-    struct workload workload = { 0 };
-    struct sim_nodes nodes = { 0 };
-    struct engine engine = { 0 };
+    _cleanup_(workload_clear) struct workload workload = { 0 };
+    _cleanup_(nodes_clear) struct sim_nodes nodes = { 0 };
+    _cleanup_(engine_clear) struct engine engine = { 0 };
     struct sched_settings settings;
     struct engine_options options = { .settings = &settings };
     char text[40], trace[40];
@@ -185,9 +183,6 @@ static int replay(const struct bench_call *call, double *ret_s, struct error *er
     if (result == 0)
         result = engine_run(&engine, &workload, &nodes, &options, err);
     *ret_s = now_s() - begin_s;
-    engine_clear(&engine);
-    workload_clear(&workload);
-    nodes_clear(&nodes);
     return result;
 }
 

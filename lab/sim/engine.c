@@ -262,7 +262,6 @@ static void on_park(void *arg, uint64_t id, uint64_t guest)
 {
     struct engine *engine = arg;
     uint32_t number = (uint32_t)(id - 1);
-    (void)guest;
     int64_t done_ms = give_way(engine, number, true);
     engine->results[number].is_parked = true;
     sched_parked(engine->sched, engine->now_ms, id, done_ms);
@@ -285,7 +284,6 @@ static void on_preempt(void *arg, uint64_t id, const char *why)
 {
     struct engine *engine = arg;
     uint32_t number = (uint32_t)(id - 1);
-    (void)why;
     bool is_parked = engine->options.parking.is_on && !engine->options.parking.is_auto;
     int64_t done_ms = give_way(engine, number, is_parked);
     if (engine->options.parking.is_auto)
@@ -299,7 +297,6 @@ static void on_preempt(void *arg, uint64_t id, const char *why)
 static void on_reclaim(void *arg, uint64_t id, uint64_t parked)
 {
     struct engine *engine = arg;
-    (void)parked;
     engine->results[id - 1].reclaims++;
     engine->n_reclaims++;
     on_preempt(engine, id, NULL);

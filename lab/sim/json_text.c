@@ -19,10 +19,9 @@ void json_text(struct buffer *out, const char *indent, const char *key, const ch
         }
         (void)json_string_set(string, buffer_text(&text));
     }
-    char *quoted = json_dumps(string, JSON_ENCODE_ANY);
+    _cleanup_free_ char *quoted = json_dumps(string, JSON_ENCODE_ANY);
     json_decref(string);
     buffer_printf(out, "%s\"%s\": %s,\n", indent, key, quoted == NULL ? "\"\"" : quoted);
-    free(quoted);
 }
 
 void xml_text(struct buffer *out, const char *text)

@@ -114,28 +114,24 @@ static int set_memory(struct csv_row *row, const char *text, struct error *err)
 
 static int set_model(struct csv_row *row, const char *text, struct error *err)
 {
-    (void)err;
     row->job.model = names_number(&row->workload->models, text);
     return 0;
 }
 
 static int set_user(struct csv_row *row, const char *text, struct error *err)
 {
-    (void)err;
     row->job.user = names_number(&row->workload->users, text);
     return 0;
 }
 
 static int set_group(struct csv_row *row, const char *text, struct error *err)
 {
-    (void)err;
     row->job.group = names_number(&row->workload->groups, text);
     return 0;
 }
 
 static int set_command(struct csv_row *row, const char *text, struct error *err)
 {
-    (void)err;
     row->job.command_hash = hash_bytes(HASH_START, text, strlen(text));
     row->has_command = true;
     return 0;

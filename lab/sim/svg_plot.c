@@ -96,7 +96,7 @@ static double draw_wait_axis(struct buffer *out, const struct panel *panel, doub
 /* Waiting times on a logarithmic axis; those below a second stand at its left end. */
 static void draw_waits(const struct engine *engine, struct buffer *out, const struct panel *panel)
 {
-    struct samples waits = { 0 };
+    _cleanup_(samples_clear) struct samples waits = { 0 };
     struct summary summary;
     for (size_t i = 0; i < engine->workload->n_jobs; i++)
         if (engine->results[i].end_ms >= 0)
@@ -114,13 +114,12 @@ static void draw_waits(const struct engine *engine, struct buffer *out, const st
             panel->y + panel->height * (1 - (double)(i + 1) / (double)waits.count));
     }
     buffer_append_text(out, "\"/>\n");
-    samples_clear(&waits);
 }
 
 int svg_plot(const struct engine *engine, const char *title, const char *path, struct error *err)
 {
     _cleanup_buffer_ struct buffer out = { 0 };
-    struct columns *columns = xcalloc(1, sizeof(*columns));
+    _cleanup_free_ struct columns *columns = xcalloc(1, sizeof(*columns));
     struct panel panel = { .x = LEFT, .y = 60, .width = PLOT, .height = HIGH };
     fill_columns(engine, columns);
     svg_open(&out, WIDTH, 3 * (HIGH + 70) + 20, title);
@@ -135,6 +134,5 @@ int svg_plot(const struct engine *engine, const char *title, const char *path, s
     draw_curve(&out, &panel, columns->mean_gpus, top, "#2f855a");
     panel.y += HIGH + 70;
     draw_waits(engine, &out, &panel);
-    free(columns);
     return svg_write(&out, path, err);
 }

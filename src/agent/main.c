@@ -49,7 +49,7 @@ static int run(const struct agent_options *options, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    struct agent_options options;
+    _cleanup_(agent_options_clear) struct agent_options options;
     struct error err = { 0 };
     int status = EXIT_USAGE;
     event_set_mem_functions(xmalloc, xrealloc, free); // these end the program if memory is exhausted
@@ -58,6 +58,5 @@ int main(int argc, char **argv)
     else
         (void)fprintf(
             stderr, "mgpu-agent: %s%s%s\n", err.message, err.hint[0] == '\0' ? "" : "\nhint: ", err.hint);
-    agent_options_clear(&options);
     return status;
 }

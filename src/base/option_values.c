@@ -31,14 +31,12 @@ void *option_member(void *target, const struct option_row *row)
 
 int option_set_flag(void *target, const struct option_row *row, const char *value, struct error *err)
 {
-    (void)err;
     *(bool *)option_member(target, row) = value == NULL || strcmp(value, "true") == 0;
     return 0;
 }
 
 int option_set_word(void *target, const struct option_row *row, const char *value, struct error *err)
 {
-    (void)err;
     *(const char **)option_member(target, row) = value;
     return 0;
 }
@@ -59,7 +57,6 @@ int option_set_text(void *target, const struct option_row *row, const char *valu
 int option_set_copy(void *target, const struct option_row *row, const char *value, struct error *err)
 {
     char **field = option_member(target, row);
-    (void)err;
     free(*field);
     *field = xstrdup(value);
     return 0;

@@ -6,7 +6,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 static const char *const names[NSIG] = {
     [SIGHUP] = "HUP",

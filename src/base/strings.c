@@ -84,7 +84,7 @@ static size_t list_entries(const struct strings *list, size_t first, struct env_
 void strings_merge_env(struct strings *strings, const struct strings *more)
 {
     size_t n_old = strings->count;
-    struct env_entry *entries = xcalloc(n_old + more->count + 1, sizeof(*entries));
+    _cleanup_free_ struct env_entry *entries = xcalloc(n_old + more->count + 1, sizeof(*entries));
     const char **texts =
         xcalloc(more->count + 1, sizeof(*texts)); // of names that are new, by the first of their places
     size_t count = list_entries(strings, 0, entries);
@@ -107,7 +107,6 @@ void strings_merge_env(struct strings *strings, const struct strings *more)
         if (texts[i] != NULL)
             strings_add(strings, texts[i]);
     free(texts);
-    free(entries);
 }
 
 const char *strings_get_env(const struct strings *strings, const char *name)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "controller/effects.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <sys/random.h>
 

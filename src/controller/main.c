@@ -521,7 +521,6 @@ static int fail(const struct wording *wording, const struct error *err)
 
 static void print_setting(void *arg, const struct setting *setting)
 {
-    (void)arg;
     if (strcmp(setting->origin, "default") != 0)
         (void)printf("%s: %s (%s)\n", setting->key, setting->value, setting->origin);
 }

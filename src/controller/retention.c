@@ -86,7 +86,6 @@ static void on_due(evutil_socket_t fd, short events, void *arg)
     const struct controller_options *options = &retention->controller->options;
     int64_t before_ms = options->keep_jobs_ms > 0 ? clock_wall_ms() - options->keep_jobs_ms : 0;
     uint64_t keep_max = options->keep_max > 0 ? options->keep_max : UINT64_MAX;
-    (void)fd, (void)events;
     if (is_paused(retention)) {
         plan(retention, sweep_ms(options));
         return;

@@ -37,7 +37,6 @@ static bool is_there(const struct run_watch *watch)
 static void on_time(evutil_socket_t fd, short events, void *arg)
 {
     struct run_watch *watch = arg;
-    (void)fd, (void)events;
     if (is_there(watch))
         return;
     _cleanup_free_ char *sentence =

@@ -265,7 +265,7 @@ static void answer(struct standby_view *view, struct request *request, const str
 
 static void answer_waiting(struct standby_view *view, const struct cluster_status *status)
 {
-    struct request **waiting = take_ptr(view->waiting);
+    _cleanup_free_ struct request **waiting = take_ptr(view->waiting);
     size_t count = view->n_waiting;
     view->n_waiting = 0;
     for (size_t i = 0; i < count; i++) {
@@ -273,7 +273,6 @@ static void answer_waiting(struct standby_view *view, const struct cluster_statu
             answer(view, waiting[i], status);
         request_unref(waiting[i]);
     }
-    free(waiting);
 }
 
 static void rearm(struct standby_view *view)

@@ -167,7 +167,7 @@ static int check_lists(const struct job_ask *ask, struct error *err)
 {
     struct ask_gpu *gpus = NULL;
     struct ask_after *after = NULL;
-    struct array array = { 0 };
+    _cleanup_(array_clear) struct array array = { 0 };
     uint32_t *allow = NULL;
     size_t n_gpus = 0, count = 0;
     int r = check_model(ask->gpu_model, err);
@@ -185,7 +185,6 @@ static int check_lists(const struct job_ask *ask, struct error *err)
     ask_gpus_free(gpus, n_gpus);
     free(allow);
     free(after);
-    array_clear(&array);
     return r;
 }
 

@@ -359,7 +359,6 @@ static void on_requeued(struct job *job, const struct job_event *event)
 /* Signals leave nothing behind, and steps are not part of the record: job/step.h folds them. */
 static void change_nothing(struct job *job, const struct job_event *event)
 {
-    (void)job, (void)event;
 }
 
 static void on_split(struct job *job, const struct job_event *event)

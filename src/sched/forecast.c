@@ -45,7 +45,6 @@ static uint64_t note_start(void *arg, uint64_t job, const struct allocation *all
 static void stop_at_once(void *arg, uint64_t job, const char *why)
 {
     struct forecast_run *run = arg;
-    (void)why;
     sched_stopped(run->copy, run->now_ms, job, 0);
 }
 

@@ -4,7 +4,6 @@
  * times (struct cluster_booking), for fit.c; here they are created, ended, and returned if unused.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

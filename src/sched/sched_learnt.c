@@ -56,7 +56,6 @@ static int compare_victims(const void *a, const void *b)
 
 static double loss_of(const struct sched *sched, const struct sched_run *run)
 {
-    (void)sched;
     return (double)run->gpu_milli / SHARE_WHOLE / index_of(run);
 }
 

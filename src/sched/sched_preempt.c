@@ -11,7 +11,6 @@
 /* Jobs that yield and come after the class; one of a higher priority would only preempt it in turn. */
 static bool may_move(const struct sched *sched, const struct queue_class *class, const struct sched_run *run)
 {
-    (void)sched;
     return sched_run_yields(run) && class_priority(run->job->class) <= class_priority(class);
 }
 

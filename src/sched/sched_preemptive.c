@@ -219,7 +219,7 @@ static size_t keep_the_unneeded(
     struct sched *sched, struct sched_run **out, size_t n_out, const struct contender *in, size_t n_in)
 {
     struct cluster *cluster = &sched->cluster;
-    struct allocation *placed = xcalloc(n_in + 1, sizeof(*placed));
+    _cleanup_free_ struct allocation *placed = xcalloc(n_in + 1, sizeof(*placed));
     size_t n_dirty = cluster->n_dirty, n_needed = 0;
     for (size_t i = 0; i < n_out; i++)
         take_out(sched, &out[i]->allocation);
@@ -231,7 +231,7 @@ static size_t keep_the_unneeded(
                 &in[i].job->class->key.request, &fit, &placed[i], &sched->counts.index_work))
             put_in(sched, &placed[i]);
     }
-    bool *is_needed = xcalloc(n_out + 1, sizeof(*is_needed));
+    _cleanup_free_ bool *is_needed = xcalloc(n_out + 1, sizeof(*is_needed));
     for (size_t i = 0; i < n_out; i++) {
         is_needed[i] = !is_free_for(cluster, &out[i]->allocation);
         if (!is_needed[i])
@@ -248,8 +248,6 @@ static size_t keep_the_unneeded(
         out[n_needed++] = out[i];
     }
     cluster->n_dirty = n_dirty;
-    free(is_needed);
-    free(placed);
     return n_needed;
 }
 

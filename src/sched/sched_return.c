@@ -119,7 +119,7 @@ static void clear_gpus(struct sched *sched, const struct parked_job *parked)
     const struct allocation *left = &parked->owed;
     uint64_t parked_id = parked->job->entry.job;
     const struct node_runs *runs = sched_node_runs(sched, left->nodes[0].node);
-    uint64_t *ids = xcalloc(runs->count + 1, sizeof(*ids));
+    _cleanup_free_ uint64_t *ids = xcalloc(runs->count + 1, sizeof(*ids));
     size_t count = 0;
     for (size_t i = 0; i < runs->count; i++)
         if (sched_shares_gpu(&runs->runs[i]->allocation, left))
@@ -132,13 +132,12 @@ static void clear_gpus(struct sched *sched, const struct parked_job *parked)
         if (job != NULL && job->run != NULL && !job->run->is_giving_way) // it may have refused immediately
             reclaim(sched, job->run, parked_id);
     }
-    free(ids);
 }
 
 static bool start_where_free(struct sched *sched, struct sched_job *job)
 {
     uint64_t reservations[16];
-    struct allocation found = { 0 };
+    _cleanup_(allocation_clear) struct allocation found = { 0 };
     struct fit fit;
     sched_fit_of(sched, job->class, reservations, 16, &fit);
     fit.end_ms = sched->now_ms; // holds for others are planned again
@@ -146,7 +145,6 @@ static bool start_where_free(struct sched *sched, struct sched_job *job)
         &job->class->key.request, &fit, &found, &sched->counts.index_work);
     if (has)
         sched_start(sched, job, &found);
-    allocation_clear(&found);
     return has;
 }
 

@@ -19,7 +19,7 @@ static bool are_left(const struct sched *sched, const struct sched_run *run, int
 /* If debts were moved, too. */
 static bool has_place(struct sched *sched, const struct sched_request *request, const struct fit *fit)
 {
-    struct allocation found = { 0 };
+    _cleanup_(allocation_clear) struct allocation found = { 0 };
     struct debts before;
     uint64_t work = 0;
     bool has = placement_choose(&placement_first_fit, NULL, &sched->cluster, request, fit, &found, &work);
@@ -27,7 +27,6 @@ static bool has_place(struct sched *sched, const struct sched_request *request, 
         has = placement_choose(&placement_first_fit, NULL, &sched->cluster, request, fit, &found, &work);
         sched_debts_undo(sched, &before);
     }
-    allocation_clear(&found);
     return has;
 }
 

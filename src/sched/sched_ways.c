@@ -151,7 +151,7 @@ static bool add_ways(struct making *making, size_t parts, uint32_t gpus)
     const struct cluster_node *only = named != NULL ? cluster_find(cluster, named) : NULL; // a list of one
     uint32_t from = only != NULL ? only->position : 0;
     uint32_t to = only != NULL ? from + 1 : (uint32_t)cluster->n_nodes;
-    struct way *found = xcalloc(to - from + 1, sizeof(*found));
+    _cleanup_free_ struct way *found = xcalloc(to - from + 1, sizeof(*found));
     size_t n = 0;
     for (uint32_t node = from; node < to; node++)
         if (!is_taken(making, node))
@@ -161,7 +161,6 @@ static bool add_ways(struct making *making, size_t parts, uint32_t gpus)
     making->ways = xreallocarray(making->ways, making->n_ways + parts + 1, sizeof(*making->ways));
     for (size_t i = 0; is_enough && i < parts; i++)
         making->ways[making->n_ways++] = found[i];
-    free(found);
     return is_enough;
 }
 
@@ -256,11 +255,10 @@ static bool all_parts_fit(const struct making *making)
 
 static bool has_place(const struct making *making)
 {
-    struct allocation found = { 0 };
+    _cleanup_(allocation_clear) struct allocation found = { 0 };
     uint64_t work = 0;
     bool has = placement_choose(&placement_first_fit, NULL, &making->sched->cluster,
         &making->class->key.request, making->fit, &found, &work);
-    allocation_clear(&found);
     return has;
 }
 
@@ -294,7 +292,7 @@ static bool spare(const struct making *making, struct victim *victims, size_t *c
 static void preempt_all(const struct making *making, const struct victim *victims, size_t count)
 {
     struct sched *sched = making->sched;
-    uint64_t *ids = xcalloc(count + 1, sizeof(*ids));
+    _cleanup_free_ uint64_t *ids = xcalloc(count + 1, sizeof(*ids));
     for (size_t i = 0; i < count; i++)
         ids[i] = victims[i].run->job->entry.job;
     for (size_t i = 0; i < count; i++) {
@@ -302,7 +300,6 @@ static void preempt_all(const struct making *making, const struct victim *victim
         if (job != NULL && job->run != NULL)
             sched_give_way(sched, job->run, making->rules->why);
     }
-    free(ids);
 }
 
 bool sched_make_ways(struct sched *sched, const struct queue_class *class, const struct fit *fit,

@@ -146,10 +146,10 @@ enum without { WITHOUT_NOTHING, WITHOUT_STARTS = 1, WITHOUT_HOLDS = 2, WITHOUT_R
 static bool fits(const struct sched *sched, const struct queue_class *class, unsigned without)
 {
     uint64_t usable[16], work = 0;
-    struct allocation allocation = { 0 };
+    _cleanup_(allocation_clear) struct allocation allocation = { 0 };
     struct fit fit;
     sched_fit_of(sched, class, usable, 16, &fit);
-    uint64_t *all = xcalloc(sched->n_reservations + 1, sizeof(*all));
+    _cleanup_free_ uint64_t *all = xcalloc(sched->n_reservations + 1, sizeof(*all));
     for (size_t i = 0; i < sched->n_reservations; i++)
         all[i] = sched->reservations[i].id;
     fit.counts_starts = (without & WITHOUT_STARTS) == 0;
@@ -161,8 +161,6 @@ static bool fits(const struct sched *sched, const struct queue_class *class, uns
     }
     bool is_found = placement_choose(
         &placement_first_fit, NULL, &sched->cluster, &class->key.request, &fit, &allocation, &work);
-    allocation_clear(&allocation);
-    free(all);
     return is_found;
 }
 
@@ -388,7 +386,7 @@ static bool explain_missing_nodes(
     const struct sched *sched, const struct sched_request *request, struct why *why)
 {
     struct error ignored;
-    struct buffer missing = { 0 };
+    _cleanup_buffer_ struct buffer missing = { 0 };
     size_t count = 0;
     for (size_t i = 0; i < sched->known.n_nodes; i++) {
         const char *name = sched->known.nodes[i].name;
@@ -405,7 +403,6 @@ static bool explain_missing_nodes(
         (void)snprintf(reason->text, sizeof(reason->text), "%s %s%s %s not reported since mgpud started",
             count == 1 ? "node" : "nodes", buffer_text(&missing), count > MISSING_SHOWN ? " and more" : "",
             count == 1 ? "has" : "have");
-    buffer_clear(&missing);
     return could_run;
 }
 

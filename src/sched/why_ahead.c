@@ -123,7 +123,7 @@ static void list_running(struct listing *listing)
 {
     const struct sched *sched = listing->sched;
     const struct queue_class *class = listing->job->class;
-    struct sched_run **runs = xcalloc(sched->n_runs + 1, sizeof(struct sched_run *));
+    _cleanup_free_ struct sched_run **runs = xcalloc(sched->n_runs + 1, sizeof(struct sched_run *));
     char text[160];
     const struct account *limiting =
         sched_limiting(sched, &class->key, class->account, class->group, text, sizeof(text));
@@ -136,7 +136,6 @@ static void list_running(struct listing *listing)
         note(listing, runs[i]->job,
             &(struct why_ahead){
                 runs[i]->job->entry.job, runs[i]->allocated_ms, end_of(sched, runs[i]), true });
-    free(runs);
 }
 
 static void list_waiting(struct listing *listing, const struct forecast *forecast)

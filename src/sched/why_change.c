@@ -35,9 +35,6 @@ static uint64_t note(void *arg, uint64_t job, const struct allocation *allocatio
 
 static void ignore(void *arg, uint64_t job, const char *why)
 {
-    (void)arg;
-    (void)job;
-    (void)why;
 }
 
 /* Tries each change on the same copy: while none starts the job, nothing else in it changes. */

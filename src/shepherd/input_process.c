@@ -70,12 +70,10 @@ static void on_input_cut(void *arg)
 
 static void on_window(void *arg, struct viewer *viewer)
 {
-    (void)arg, (void)viewer;
 }
 
 static void on_signal(void *arg, int number)
 {
-    (void)arg, (void)number;
 }
 
 static const struct viewer_acts acts = {

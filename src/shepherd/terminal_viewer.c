@@ -148,29 +148,24 @@ static void on_signal(struct viewer *viewer, const struct viewer_acts *acts, con
 
 static void on_input_end(struct viewer *viewer, const struct viewer_acts *acts, const uint8_t *payload)
 {
-    (void)payload;
     if (!viewer->is_read_only)
         acts->input_end(acts->arg);
 }
 
 static void on_input_cut(struct viewer *viewer, const struct viewer_acts *acts, const uint8_t *payload)
 {
-    (void)payload;
     if (!viewer->is_read_only && acts->input_cut != NULL)
         acts->input_cut(acts->arg);
 }
 
 static void on_leave(struct viewer *viewer, const struct viewer_acts *acts, const uint8_t *payload)
 {
-    (void)viewer;
-    (void)payload;
     if (acts->leave != NULL)
         acts->leave(acts->arg);
 }
 
 static void on_confirmed(struct viewer *viewer, const struct viewer_acts *acts, const uint8_t *payload)
 {
-    (void)viewer;
     if (acts->confirmed != NULL)
         acts->confirmed(acts->arg, terminal_get(payload, 8));
 }

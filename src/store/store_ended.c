@@ -57,7 +57,6 @@ static int run_page(struct store *store, struct store_request *request, struct e
 static void answer_page(struct store *store, struct store_request *request)
 {
     const struct page *page = (const struct page *)request;
-    (void)store;
     page->on_page(page->arg, page->rows, page->count, page->scan.is_over ? NULL : &page->scan.after);
 }
 

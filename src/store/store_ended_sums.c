@@ -139,7 +139,6 @@ static int add_job(void *arg, struct store *store, const struct ended_found *fou
         .used_ms = found->used_ms,
     };
     struct group *group = add(sums, &portion);
-    (void)store, (void)err;
     if (group == NULL)
         return 1;
     if (found->has_wait)
@@ -213,7 +212,7 @@ static void push(struct store *store, struct sums *sums, const struct summing *s
 static void report_sums(const struct summing *summing)
 {
     const struct sums *sums = summing->sums;
-    struct ended_sum *all = xcalloc(sums->count + 1, sizeof(*all));
+    _cleanup_free_ struct ended_sum *all = xcalloc(sums->count + 1, sizeof(*all));
     for (size_t i = 0; i < sums->count; i++) {
         const struct wait_sketch *waits = &sums->groups[i]->waits;
         all[i] = sums->groups[i]->sum;
@@ -222,7 +221,6 @@ static void report_sums(const struct summing *summing)
         all[i].wait_p95_ms = wait_sketch_quantile(waits, 95);
     }
     summing->on_sums(summing->arg, all, sums->count, sums->is_cut);
-    free(all);
 }
 
 static void answer_sums(struct store *store, struct store_request *request)

@@ -22,7 +22,6 @@ static void granted_milli(sqlite3_context *context, int count, sqlite3_value **v
 {
     struct job_event event;
     int64_t milli = 0;
-    (void)count;
     if (decode(values[0], &job_event_record, &event) == 0) {
         milli = event.behind == 0 ? (int64_t)gpu_grants_milli(&event.gpus) : 0;
         job_event_clear(&event);
@@ -33,7 +32,6 @@ static void granted_milli(sqlite3_context *context, int count, sqlite3_value **v
 static void usage_milli(sqlite3_context *context, int count, sqlite3_value **values)
 {
     struct job_usage usage;
-    (void)count;
     if (decode(values[0], &job_usage_record, &usage) < 0) {
         sqlite3_result_null(context);
         return;
@@ -66,7 +64,6 @@ static int64_t cause_of(const struct job_event *event)
 
 static void requeue_cause(sqlite3_context *context, int count, sqlite3_value **values)
 {
-    (void)count;
     event_number(context, values[0], cause_of);
 }
 
@@ -77,7 +74,6 @@ static int64_t parked_ms_of(const struct job_event *event)
 
 static void event_parked_ms(sqlite3_context *context, int count, sqlite3_value **values)
 {
-    (void)count;
     event_number(context, values[0], parked_ms_of);
 }
 
@@ -88,7 +84,6 @@ static int64_t end_of(const struct job_event *event)
 
 static void event_end(sqlite3_context *context, int count, sqlite3_value **values)
 {
-    (void)count;
     event_number(context, values[0], end_of);
 }
 
@@ -99,7 +94,6 @@ static int64_t exit_code_of(const struct job_event *event)
 
 static void event_exit_code(sqlite3_context *context, int count, sqlite3_value **values)
 {
-    (void)count;
     event_number(context, values[0], exit_code_of);
 }
 
@@ -107,7 +101,6 @@ static void earlier_attempt(sqlite3_context *context, int count, sqlite3_value *
 {
     struct job_event requeued, start = { 0 };
     const char *node = (const char *)sqlite3_value_text(values[1]);
-    (void)count;
     if (decode(values[0], &job_event_record, &requeued) < 0)
         return;
     if (decode(values[2], &job_event_record, &start) < 0)

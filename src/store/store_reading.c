@@ -3,7 +3,6 @@
  * A second connection to the file that a standby applies the log to. One read transaction lasts as long as
  * the store is open, so all answers, including those of the store's thread, see the same state.
  */
-#include <stdlib.h>
 
 #include "store/store_dir.h"
 #include "store/store_recording.h"

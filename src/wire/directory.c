@@ -249,7 +249,9 @@ static int find_known(const struct question *question, struct directory_entry *r
 int directory_find(enum directory_kind kind, uint32_t number, const char *name, struct directory_entry *ret)
 {
     bool is_by_name = kind == DIRECTORY_USER_NAMED || kind == DIRECTORY_GROUP_NAMED;
-    struct question question = { .kind = kind, .number = number, .name = is_by_name ? xstrdup(name) : NULL };
+    _cleanup_(question_clear) struct question question = {
+        .kind = kind, .number = number, .name = is_by_name ? xstrdup(name) : NULL
+    };
     question.key =
         is_by_name ? xasprintf("%d %s", (int)kind, name) : xasprintf("%d %" PRIu32, (int)kind, number);
     int r;
@@ -257,7 +259,6 @@ int directory_find(enum directory_kind kind, uint32_t number, const char *name, 
         r = find_known(&question, ret);
     else
         r = look_up(&question, ret) ? 0 : -ENOENT;
-    question_clear(&question);
     return r;
 }
 

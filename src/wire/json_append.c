@@ -2,7 +2,6 @@
 /* The forms of strings and numbers are those of jansson: see dump.c and strconv.c there. */
 #include "wire/json_append.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

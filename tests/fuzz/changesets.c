@@ -5,16 +5,14 @@
  */
 #include <dirent.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "fuzz.h"
 #include "store/store_replica.h"
 #include "store/store_schema.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
 static char directory[] = "/dev/shm/mgpu-fuzz-XXXXXX"; // thousands of commits
 

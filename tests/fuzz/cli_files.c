@@ -3,10 +3,7 @@
  * Any bytes as a line or the state file of scheduler.
  * Refused with a sentence, or made into requests; nothing is sent. The first byte says as which. */
 #include <fcntl.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -22,14 +19,7 @@
 #include "cli/verbs/verbs.h"
 #include "compat/feed/jobs_file.h"
 #include "compat/feed/state.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
-
-static void must_be(bool is_true)
-{
-    if (!is_true)
-        abort();
-}
+#include "fuzz.h"
 
 static int try_script(struct call *call, const char *path, struct error *err)
 {

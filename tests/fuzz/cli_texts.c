@@ -6,7 +6,6 @@
  * or the error says why not.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -15,17 +14,10 @@
 #include "base/hostlist.h"
 #include "cli/term/escapes.h"
 #include "compat/step/multi_prog.h"
+#include "fuzz.h"
 
 #define TASKS     5U
 #define NAMES_MAX 512U // compressing compares each with each
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
-
-static void must_be(bool is_true)
-{
-    if (!is_true)
-        abort();
-}
 
 static int by_text(const void *a, const void *b)
 {

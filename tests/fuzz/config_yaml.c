@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Any bytes as mgpud's configuration file: refused with a sentence that names the line, or settings that can
  * be listed, compared and taken down. */
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/files.h"
 #include "base/memory.h"
 #include "controller/config/settings.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
+#include "fuzz.h"
 
 static void see(void *arg, const struct setting *setting)
 {

@@ -4,19 +4,17 @@
  * and waits are under way: the server survives it, and afterwards answers a request in the ordinary way. The
  * input is a sequence of steps; a step may send a whole request of a table, which no fuzzer would guess.
  */
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "fuzz.h"
 #include "input.h"
 #include "serve_client.h"
 #include "serve_harness.h"
 
 #define STEPS_MAX 100
 #define RUN_MAX   512
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
 #define SUBMIT                                                                                               \
     "POST /api/v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 46\r\n\r\n"  \

@@ -5,17 +5,15 @@
  * out. The input is a sequence of steps.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "agent/core/agent_core.h"
 #include "base/memory.h"
+#include "fuzz.h"
 #include "messages.h"
 
 #define STEPS_MAX    400
 #define ATTEMPTS_MAX 64
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
 struct entry {
     struct spool_id id;
@@ -75,7 +73,6 @@ static void do_observe(
 {
     struct entry *entry = find(arg, id);
     *observed = entry != NULL ? entry->observed : (struct attempt_observation){ 0 };
-    (void)is_reported;
 }
 
 static int stage(struct node *node, const struct spool_id *id, struct error *err)
@@ -97,13 +94,11 @@ static int do_stage(void *arg, const struct message_launch *launch, struct error
 
 static int do_take(void *arg, const struct message_launch *launch, struct error *err)
 {
-    (void)launch;
     return outcome(arg, err);
 }
 
 static int do_admit(void *arg, const struct spool_id *id, struct error *err)
 {
-    (void)id;
     return outcome(arg, err);
 }
 
@@ -123,14 +118,12 @@ static int do_start(void *arg, const struct spool_id *id, enum shepherd_task tas
 
 static bool do_watch(void *arg, const struct spool_id *id, const struct attempt_observation *observed)
 {
-    (void)observed;
     return find(arg, id) != NULL;
 }
 
 static int do_settle(void *arg, const struct spool_id *id, uint64_t token, struct error *err)
 {
     struct entry *entry = make(arg, id);
-    (void)token;
     if (entry == NULL)
         return error_set(err, -ENOSPC, "the spool is full");
     if (entry->observed.verdict == VERDICT_NONE)
@@ -141,7 +134,6 @@ static int do_settle(void *arg, const struct spool_id *id, uint64_t token, struc
 static int do_command(void *arg, const struct spool_id *id, uint32_t signal, int64_t grace_ms)
 {
     struct error err;
-    (void)id, (void)signal, (void)grace_ms;
     return outcome(arg, &err);
 }
 
@@ -165,83 +157,66 @@ static int do_remove(void *arg, const struct spool_id *id)
 
 static int do_save_epoch(void *arg, uint64_t epoch, struct error *err)
 {
-    (void)epoch;
     return outcome(arg, err);
 }
 
 static int do_release(void *arg, const struct spool_id *id, uint32_t port)
 {
     struct entry *entry = find(arg, id);
-    (void)port;
     return entry != NULL ? 0 : -ENOENT;
 }
 
 static int do_restore(void *arg, const struct spool_id *id)
 {
-    (void)arg, (void)id;
     return -ENOENT;
 }
 
 static int do_update(void *arg, const struct spool_id *id, const struct spool_terms *terms, struct error *err)
 {
-    (void)id, (void)terms;
     return outcome(arg, err);
 }
 
 static int do_renew(void *arg, const struct spool_id *id, int64_t until_ms)
 {
-    (void)arg, (void)id, (void)until_ms;
     return 0;
 }
 
 static void no_log(void *arg, const struct message_open_log *request)
 {
-    (void)arg, (void)request;
 }
 static void no_terminal(void *arg, const struct message_open_terminal *request)
 {
-    (void)arg, (void)request;
 }
 static void no_step(void *arg, const struct message_open_step *request)
 {
-    (void)arg, (void)request;
 }
 static void no_return(void *arg, const struct message_rejoin_step *request)
 {
-    (void)arg, (void)request;
 }
 static void no_port(void *arg, const struct message_open_port *request)
 {
-    (void)arg, (void)request;
 }
 static void no_inspection(void *arg, const struct message_inspect *request)
 {
-    (void)arg, (void)request;
 }
 static void no_notice(void *arg, const struct message_notify *request)
 {
-    (void)arg, (void)request;
 }
 static void no_parking(void *arg, const struct message_park *order)
 {
-    (void)arg, (void)order;
 }
 static void no_gpus(void *arg, const struct strings *uuids)
 {
-    (void)arg, (void)uuids;
 }
 static void no_seen(void *arg, const struct persist_seen *seen)
 {
-    (void)arg, (void)seen;
 }
 static void no_timer(void *arg, int64_t boot_ms)
 {
-    (void)arg, (void)boot_ms;
 }
 
 static void hang_up(void *arg)
 {
-    (void)arg;
 }
 
 static struct agent_core *new_core(struct node *node)

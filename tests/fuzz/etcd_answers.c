@@ -6,7 +6,6 @@
  * a failure of the connection.
  */
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,18 +14,16 @@
 #include "controller/cluster/cluster_private.h"
 #include "controller/cluster/etcd.h"
 #include "fake_curl.h"
+#include "fuzz.h"
 #include "input.h"
 
 #define ANSWERS_MAX 16
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
 static struct input answers;
 static size_t asked;
 
 static CURLcode answer(const struct fake_request *request, struct buffer *ret)
 {
-    (void)request;
     const uint8_t *line = answers.bytes + answers.at;
     size_t left = answers.length - answers.at;
     const uint8_t *end = left > 0 ? memchr(line, '\n', left) : NULL;
@@ -40,7 +37,6 @@ static CURLcode answer(const struct fake_request *request, struct buffer *ret)
 
 static bool may_continue(void *arg)
 {
-    (void)arg;
     return answers.at < answers.length && asked < ANSWERS_MAX;
 }
 
@@ -55,12 +51,6 @@ static void append(struct etcd *etcd)
     };
     struct error err;
     (void)cluster_log_append(&appending, &entry, &err);
-}
-
-static void must_be(bool is_true)
-{
-    if (!is_true)
-        abort();
 }
 
 static bool is_header_text(const char *text)

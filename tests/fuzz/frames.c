@@ -8,18 +8,14 @@
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/event.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
 #include "base/crc32c.h"
 #include "base/memory.h"
+#include "fuzz.h"
 #include "wire/frame.h"
 #include "wire/message.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
 static void put(struct buffer *out, uint32_t value, size_t width)
 {

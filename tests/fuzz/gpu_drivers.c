@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -19,6 +18,7 @@
 #include "agent/gpu/rocm_api.h"
 #include "agent/gpu/rocm_reader.h"
 #include "base/memory.h"
+#include "fuzz.h"
 #include "input.h"
 
 #include "base/gpu_vendor.h"
@@ -30,15 +30,7 @@
 #define ROCM_PAST    (GPU_ENERGY | GPU_ECC | GPU_POWER_LIMIT | GPU_SM_CLOCK | GPU_MEMORY_CLOCK)
 #define CODE_SUCCESS 0xc0 // bytes below: most answers are good ones
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
-
 static struct input source; // of all answers
-
-static void must_be(bool is_true)
-{
-    if (!is_true)
-        abort();
-}
 
 /* What is missing at the end is zero. */
 static void fill(void *at, size_t size)
@@ -66,21 +58,18 @@ static int answer_nothing(void)
 static const char *answer_text(int number)
 {
     static char text[300];
-    (void)number;
     fill(text, sizeof(text) - 1);
     return input_byte(&source) == 0xff ? NULL : text;
 }
 
 static int answer_number(void *device, unsigned int *ret)
 {
-    (void)device;
     fill(ret, sizeof(*ret));
     return code();
 }
 
 static int answer_few(void *device, unsigned int *ret)
 {
-    (void)device;
     *ret = input_byte(&source) % (GPUS_MOST + 1);
     return code();
 }
@@ -92,7 +81,6 @@ static int answer_count(unsigned int *ret)
 
 static int answer_large(void *device, unsigned long long *ret)
 {
-    (void)device;
     fill(ret, sizeof(*ret));
     return code();
 }
@@ -105,13 +93,11 @@ static int answer_handle(unsigned int index, nvml_device *ret)
 
 static int answer_handle_at(const char *address, nvml_device *ret)
 {
-    (void)address;
     return answer_handle(0, ret);
 }
 
 static int answer_instance(nvml_device device, unsigned int index, nvml_device *ret)
 {
-    (void)device;
     return answer_handle(index + 100, ret);
 }
 
@@ -119,55 +105,47 @@ static int answer_instance(nvml_device device, unsigned int index, nvml_device *
 static int answer_name(nvml_device device, char *text, unsigned int size)
 {
     unsigned int wanted = input_byte(&source);
-    (void)device;
     fill(text, wanted < size ? wanted : size);
     return code();
 }
 
 static int answer_pci(nvml_device device, struct nvml_pci *ret)
 {
-    (void)device;
     fill(ret, sizeof(*ret));
     return code();
 }
 
 static int answer_memory(nvml_device device, struct nvml_memory *ret)
 {
-    (void)device;
     fill(ret, sizeof(*ret));
     return code();
 }
 
 static int answer_memory_v2(nvml_device device, struct nvml_memory_v2 *ret)
 {
-    (void)device;
     fill(ret, sizeof(*ret));
     return code();
 }
 
 static int answer_utilization(nvml_device device, struct nvml_utilization *ret)
 {
-    (void)device;
     fill(ret, sizeof(*ret));
     return code();
 }
 
 static int answer_attributes(nvml_device device, struct nvml_attributes *ret)
 {
-    (void)device;
     fill(ret, sizeof(*ret));
     return code();
 }
 
 static int answer_of_kind(nvml_device device, int kind, unsigned int *ret)
 {
-    (void)kind;
     return answer_number(device, ret);
 }
 
 static int answer_errors(nvml_device device, int kind, int counter, unsigned long long *ret)
 {
-    (void)kind, (void)counter;
     return answer_large(device, ret);
 }
 
@@ -179,20 +157,17 @@ static int answer_modes(nvml_device device, unsigned int *current, unsigned int 
 
 static int answer_fields(nvml_device device, int count, struct nvml_field *fields)
 {
-    (void)device;
     fill(fields, (size_t)count * sizeof(*fields));
     return code();
 }
 
 static int answer_link(nvml_device device, unsigned int link, unsigned int *ret)
 {
-    (void)link;
     return answer_few(device, ret);
 }
 
 static int answer_link_pci(nvml_device device, unsigned int link, struct nvml_pci *ret)
 {
-    (void)link;
     return answer_pci(device, ret);
 }
 
@@ -202,7 +177,6 @@ static int answer_processes(nvml_device device, unsigned int *count, void *infos
     static const size_t sizes[] = { 16, 24, 32, 32 };
     size_t size = sizes[input_byte(&source) & 3];
     unsigned int room = *count, found = input_number(&source) % 200;
-    (void)device;
     fill(infos, (found < room ? found : room) * size);
     *count = input_byte(&source) == 0xff ? ~0U : found;
     return *count > room && (input_byte(&source) & 1) == 0 ? NVML_INSUFFICIENT_SIZE : code();
@@ -262,7 +236,6 @@ static const struct {
 int nvml_api_load(const char *path, struct nvml_api *ret, struct error *err)
 {
     uint32_t lacking;
-    (void)path, (void)err;
     fill(&lacking, sizeof(lacking));
     *ret = nvml_whole;
     for (size_t i = 0; i < sizeof(optional) / sizeof(optional[0]); i++)
@@ -273,7 +246,6 @@ int nvml_api_load(const char *path, struct nvml_api *ret, struct error *err)
 
 void nvml_api_unload(struct nvml_api *api)
 {
-    (void)api;
 }
 
 const char *nvml_api_describe(const struct nvml_api *api, int number)
@@ -287,16 +259,7 @@ int posix_spawnp(pid_t *restrict pid, const char *restrict file, const posix_spa
     const posix_spawnattr_t *restrict attributes, char *const argv[restrict],
     char *const environment[restrict])
 {
-    (void)pid, (void)file, (void)actions, (void)attributes, (void)argv, (void)environment;
     return ENOENT;
-}
-
-static bool is_printable(const char *text)
-{
-    for (const char *p = text; *p != '\0'; p++)
-        if ((unsigned char)*p < 0x20 || *p == 0x7f)
-            return false;
-    return true;
 }
 
 static void check_gpu(const struct gpu_state *gpu)
@@ -360,7 +323,6 @@ static void try_nvml(void)
 
 static int answer_init(uint64_t flags)
 {
-    (void)flags;
     return code();
 }
 
@@ -384,7 +346,6 @@ static int answer_status(int number, const char **ret)
 
 static int answer_energy(uint32_t index, uint64_t *counter, float *microjoules, uint64_t *timestamp_ns)
 {
-    (void)index;
     fill(counter, sizeof(*counter));
     fill(microjoules, sizeof(*microjoules));
     fill(timestamp_ns, sizeof(*timestamp_ns));
@@ -393,28 +354,24 @@ static int answer_energy(uint32_t index, uint64_t *counter, float *microjoules, 
 
 static int answer_limit(uint32_t index, uint32_t sensor, uint64_t *ret)
 {
-    (void)index, (void)sensor;
     fill(ret, sizeof(*ret));
     return code();
 }
 
 static int answer_clocks(uint32_t index, int kind, void *clocks)
 {
-    (void)index, (void)kind;
     fill(clocks, input_byte(&source) < 0x80 ? 280 : ROCM_CLOCKS_SIZE);
     return code();
 }
 
 static int answer_blocks(uint32_t index, uint64_t *ret)
 {
-    (void)index;
     *ret = input_byte(&source);
     return code();
 }
 
 static int answer_block_errors(uint32_t index, uint64_t block, struct rocm_errors *ret)
 {
-    (void)index, (void)block;
     fill(ret, sizeof(*ret));
     return code();
 }
@@ -424,7 +381,6 @@ int __wrap_rocm_api_load(const char *path, struct rocm_api *ret, struct error *e
 
 int __wrap_rocm_api_load(const char *path, struct rocm_api *ret, struct error *err)
 {
-    (void)path, (void)err;
     *ret = (struct rocm_api){ .init = answer_init,
         .shut_down = answer_nothing,
         .status_string = answer_status,

@@ -12,7 +12,6 @@
 #include <ftw.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -25,6 +24,7 @@
 #include "agent/gpu/test_results.h"
 #include "agent/mps/control.h"
 #include "base/files.h"
+#include "fuzz.h"
 #include "gpulock/state.h"
 #include "input.h"
 
@@ -38,15 +38,7 @@
 #define MARK      "/mgpu.0badcafe/j7.1/"
 #define NAME_MAX_ 15 // bytes that the kernel keeps of the name of a process
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
-
 static char root[64];
-
-static void must_be(bool is_true)
-{
-    if (!is_true)
-        abort();
-}
 
 static void write_file(const char *name, const void *bytes, size_t length)
 {
@@ -73,14 +65,6 @@ static bool take_part(struct input *input, const uint8_t **ret, size_t *ret_leng
     *ret = from;
     *ret_length = end != NULL ? (size_t)(end - from) : left;
     input->at += *ret_length + (end != NULL ? strlen(PARTS_END) : 0);
-    return true;
-}
-
-static bool is_printable(const char *text)
-{
-    for (const char *p = text; *p != '\0'; p++)
-        if ((unsigned char)*p < 0x20 || *p == 0x7f)
-            return false;
     return true;
 }
 
@@ -117,24 +101,20 @@ static const struct {
 /* ROCm's library would be read in a process of its own. */
 struct rocm *rocm_start(const char *library, const char *const *addresses, size_t count)
 {
-    (void)library, (void)addresses, (void)count;
     return NULL;
 }
 
 void rocm_fill(struct rocm *rocm, size_t i, struct gpu_state *gpu)
 {
-    (void)rocm, (void)i, (void)gpu;
 }
 
 void rocm_remark(struct rocm *rocm, char *text, size_t size)
 {
-    (void)rocm, (void)size;
     text[0] = '\0';
 }
 
 void rocm_stop(struct rocm *rocm)
 {
-    (void)rocm;
 }
 
 static void make_sysfs(void)
@@ -330,7 +310,6 @@ static void try_control(const uint8_t *bytes, size_t length)
 
 static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *at)
 {
-    (void)status, (void)kind, (void)at;
     return remove(path);
 }
 

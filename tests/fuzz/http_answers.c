@@ -7,7 +7,6 @@
  *
  * The first byte chooses the pieces, the second what is asked.
  */
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -15,19 +14,12 @@
 #include "base/crc32c.h"
 #include "base/memory.h"
 #include "cli/api/feed_events.h"
+#include "fuzz.h"
 #include "wire/http_client.h"
 
 #define ANSWER_SIZE 60000U // fits in a socket
 
 enum { ASK_BODY, ASK_SINK, ASK_EVENTS, ASK_UPGRADE, ASKS };
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
-
-static void must_be(bool is_true)
-{
-    if (!is_true)
-        abort();
-}
 
 static int take_body(void *target, const void *bytes, size_t length)
 {

@@ -3,18 +3,14 @@
  * Any bytes as requests on one connection. However they are cut into pieces, the requests must be the same,
  * and nothing may exceed its limit.
  */
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "controller/http/guard.h"
 #include "controller/http/parser.h"
 #include "controller/http/query.h"
 #include "controller/http/range.h"
+#include "fuzz.h"
 #include "wire/limits.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
 static void examine(const struct http_message *message)
 {

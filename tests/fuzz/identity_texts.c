@@ -4,34 +4,18 @@
  * of a credential, 's' the Cookie header with the session of the page, 't' a token. Nobody is identified by
  * bytes that are not exactly those of the request, of the cookie with that name, or of a token.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/strings.h"
 #include "controller/http/cookie.h"
+#include "fuzz.h"
 #include "input.h"
 #include "wire/munge.h"
 #include "wire/token.h"
 
 #define INSTANCE "0badcafe"
 #define COOKIE   "mgpu-" INSTANCE
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
-
-static void must_be(bool is_true)
-{
-    if (!is_true)
-        abort();
-}
-
-static bool is_printable(const char *text)
-{
-    for (const char *p = text; *p != '\0'; p++)
-        if ((unsigned char)*p < 0x20 || *p == 0x7f)
-            return false;
-    return true;
-}
 
 /* An error, a uid, the reason up to a NUL, and the payload. */
 static void try_munge(struct input *input)

@@ -1,23 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Any text as a list of GPUs, of jobs to wait for, or of indexes: refused with a sentence, or taken as it
  * stands. */
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "fuzz.h"
 #include "job/after.h"
 #include "job/array.h"
 #include "job/ask.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
-
-static void must_be(bool is_true)
-{
-    if (!is_true)
-        abort();
-}
 
 static void try_lists(const char *text)
 {

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Any text as what people paste behind --join, --controller and MGPU_HOST: refused, or read and written
  * alike. */
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "fuzz.h"
 #include "wire/tls/join_token.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
 static void try_ticket(const char *text)
 {

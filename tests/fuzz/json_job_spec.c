@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Any bytes as the body of a submit: refused with a sentence, or a spec that can be validated and encoded. */
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
 #include "base/buffer.h"
+#include "fuzz.h"
 #include "wire/json_record.h"
 #include "wire/json_spec.h"
 #include "wire/json_text.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {

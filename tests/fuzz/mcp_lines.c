@@ -5,7 +5,6 @@
  * environment of a job is in none. The first byte is the status of mgpud's answer, the first line its body,
  * and each other line a message; mgpud answers once, then it is gone.
  */
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -13,19 +12,12 @@
 #include "base/memory.h"
 #include "cli/mcp/server.h"
 #include "cli/verbs/verbs.h"
+#include "fuzz.h"
 #include "wire/json_text.h"
 
 #define MESSAGES_MAX 16U
 #define BODY_MAX     30000U // fits in a socket
 #define OWN_UID      1000
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
-
-static void must_be(bool is_true)
-{
-    if (!is_true)
-        abort();
-}
 
 static const char *text_of(const json_t *object, const char *name)
 {

@@ -4,14 +4,12 @@
  * controller, and every event it stores can be applied to its job. The input is a sequence of steps. A
  * message may be about an attempt that was sent to the node, which no fuzzer would guess.
  */
-
 #include "bench.h"
+#include "fuzz.h"
 #include "messages.h"
 
 #define STEPS_MAX   400
 #define SUBMITS_MAX 64
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
 static char requests[SUBMITS_MAX + 1];
 

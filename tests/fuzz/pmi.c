@@ -5,7 +5,6 @@
  */
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -14,12 +13,11 @@
 #include "compat/stepd/mpi.h"
 #include "compat/stepd/pmi_store.h"
 #include "compat/stepd/pmi_words.h"
+#include "fuzz.h"
 #include "input.h"
 
 #define STEPS_MAX 200
 #define TASKS     2
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
 struct step {
     void *state;
@@ -50,23 +48,19 @@ static void gather(void *arg, const void *key, size_t key_length, const uint32_t
     const void *data, size_t length)
 {
     struct step *step = arg;
-    (void)nodes, (void)n_nodes;
     mpi_pmi2.gathered(step->state, key, key_length, data, length);
 }
 
 static void fetch(void *arg, uint32_t task, uint64_t request)
 {
-    (void)arg, (void)task, (void)request;
 }
 
 static void answer(void *arg, uint64_t request, int status, const void *data, size_t length)
 {
-    (void)arg, (void)request, (void)status, (void)data, (void)length;
 }
 
 static void abort_step(void *arg, int code, const char *message)
 {
-    (void)arg, (void)code, (void)message;
 }
 
 static void drain(const struct step *step)

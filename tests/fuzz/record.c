@@ -3,9 +3,6 @@
  * Any bytes as the body of a record of every type there is: refused, or read, written and read again alike.
  * The header and the checksum are put around the bytes here, because no fuzzer finds a CRC.
  */
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
@@ -13,9 +10,8 @@
 #include "base/memory.h"
 #include "base/record.h"
 #include "base/record_dense.h"
+#include "fuzz.h"
 #include "record_tables.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
 static void put(struct buffer *out, uint32_t value, size_t width)
 {

@@ -3,18 +3,14 @@
  * every build with tests, what was found once is tried again. */
 #include <dirent.h>
 #include <fcntl.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/files.h"
 #include "base/memory.h"
+#include "fuzz.h"
 
 #define INPUT_MAX (1U << 20)
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
 static unsigned replay(const char *folder)
 {

@@ -4,21 +4,11 @@
  * The words of its first line are words, its body has the length that it announced, and the client is told to
  * go on only while its body is missing. The first byte chooses the pieces.
  */
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/crc32c.h"
 #include "compat/slurm/rest_message.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
-
-static void must_be(bool is_true)
-{
-    if (!is_true)
-        abort();
-}
+#include "fuzz.h"
 
 static uint32_t sum_text(uint32_t sum, const char *text)
 {

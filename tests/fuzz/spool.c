@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Any bytes as what lies in the spool or comes from a step: names of entries, heads of terminal frames,
  * numbers in them. The records of spool files are in record.c, status reports of jobs in status_reports.c. */
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/spool.h"
 #include "base/terminal.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
+#include "fuzz.h"
 
 static void try_name(const char *text)
 {

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Any bytes as what a job says of itself: how they are cut into writes changes nothing, and what is kept is
  * within its bounds. The first byte chooses where they are cut. */
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/progress.h"
+#include "fuzz.h"
 #include "shepherd/status_parser.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {

@@ -10,7 +10,6 @@
  */
 #include <fcntl.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -22,6 +21,7 @@
 #include "compat/step/step_peer.h"
 #include "compat/stepd/stepd.h"
 #include "compat/stepd/stepd_private.h"
+#include "fuzz.h"
 #include "input.h"
 
 #define NODES       2U
@@ -29,14 +29,6 @@
 #define FIRST_FAKE  (1 << 30) // no process has such a number
 #define NODE_SHIFT  48U
 #define STREAM_SIZE 60000U // fits in a socket
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
-
-static void must_be(bool is_true)
-{
-    if (!is_true)
-        abort();
-}
 
 /* --- frames of the input --- */
 
@@ -80,7 +72,6 @@ void step_task_end(struct step *step, struct step_task *task, int status)
 
 void step_terminate(struct step *step)
 {
-    (void)step;
     is_terminated = true;
 }
 
@@ -263,7 +254,6 @@ int stepd_start(struct stepd *stepd, struct error *err)
 /* In the place of stepd.c: its loop. */
 int stepd_run(int in_fd, int out_fd)
 {
-    (void)in_fd, (void)out_fd;
     abort(); // no node is started here
 }
 

@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* Any bytes as what mgpu-sim reads: a workload (a trace in SWF or CSV, a journal), a list of nodes, a journal
  * to be replayed. The first byte says as which. */
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/files.h"
 #include "base/memory.h"
+#include "fuzz.h"
 #include "lab/sim/nodes.h"
 #include "lab/sim/replay/replay.h"
 #include "lab/sim/workload.h"
 
 #define JOBS_MAX 10000
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
 static void try_workload(const char *path, char kind)
 {

@@ -3,7 +3,6 @@
  * Administrators: while the storm is on they pause GPUs, drain nodes and reserve GPUs, and nothing of that is
  * left afterwards. GPUs fail and are mended.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -43,14 +43,13 @@ void box_skip(struct box *box, uint64_t gap)
 static void note_what_was_open(struct box *box)
 {
     size_t count = 0;
-    struct job **jobs = box_fold(box, NULL, &count);
+    _cleanup_free_ struct job **jobs = box_fold(box, NULL, &count);
     box->was_open = xreallocarray(box->was_open, count, sizeof(*box->was_open));
     box->n_known = count;
     for (size_t i = 0; i < count; i++) {
         box->was_open[i] = jobs[i] != NULL && jobs[i]->state != JOB_DONE;
         job_free(jobs[i]);
     }
-    free(jobs);
 }
 
 /* What began since then will be stopped when its node is resumed; till then others may run in its place. */

@@ -2,8 +2,6 @@
 /* Each event goes through its JSON form, as on the way from mgpud to mgpu-sim. */
 #include "box_journal.h"
 
-#include <inttypes.h>
-
 #include "base/memory.h"
 #include "box.h"
 #include "controller/core/core.h"
@@ -18,12 +16,11 @@ static int replay_one(struct replay *replay, const struct job_event *event, uint
     _cleanup_free_ char *text = json_text_format(written);
     *digest = 31 * *digest + store_key_hash(0, text);
     _cleanup_json_ json_t *object = json_loads(text, 0, NULL);
-    struct job_event read;
+    _cleanup_(job_event_clear) struct job_event read;
     uint64_t read_stem;
     int r = json_journal_read(object, &read, &read_stem, err);
     if (r == 0)
         r = replay_event(replay, &read, read_stem, err);
-    job_event_clear(&read);
     return r;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What must be true in the end. The fold of the durable events is the only witness besides the nodes
  * themselves. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -10,7 +10,6 @@
  * present one. What only a stream's beginning allows (HELLO, WELCOME) may then be refused, and the line ends.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -238,12 +237,11 @@ static void deliver(struct line *line, enum direction direction, const struct re
 static void open_frame(struct line *line, enum direction direction, const struct frame *frame, bool is_copy)
 {
     struct error err = { 0 };
-    void *message = xcalloc(1, frame->type->size);
+    _cleanup_free_ void *message = xcalloc(1, frame->type->size);
     if (record_decode(frame->type, frame->bytes.bytes, frame->bytes.length, message, &err) < 0)
         box_break(line->place->box, "a frame cannot be read", 0);
     deliver(line, direction, frame->type, message, is_copy);
     record_clear(frame->type, message);
-    free(message);
 }
 
 static void on_frame(void *arg, uint64_t direction, void *object)

@@ -56,10 +56,9 @@ static char *decode(const json_t *value)
 
 static json_t *encode(const char *text)
 {
-    char *out = xcalloc(1, 4 * strlen(text) / 3 + 5);
+    _cleanup_free_ char *out = xcalloc(1, 4 * strlen(text) / 3 + 5);
     (void)EVP_EncodeBlock((unsigned char *)out, (const unsigned char *)text, (int)strlen(text));
     json_t *value = json_string(out);
-    free(out);
     return value;
 }
 
@@ -240,7 +239,6 @@ static CURLcode answer(const struct fake_request *request, struct buffer *ret)
 
 const struct curl_library *etcd_model_curl(struct etcd_model *model)
 {
-    (void)model;
     return fake_curl(answer);
 }
 

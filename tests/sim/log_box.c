@@ -58,7 +58,6 @@ static _Noreturn void fail(const char *what, uint64_t number)
 
 int __wrap_nanosleep(const struct timespec *wait, struct timespec *left)
 {
-    (void)wait, (void)left;
     return 0;
 }
 
@@ -177,13 +176,12 @@ static void append(struct controller *self)
 
 static void snapshot(struct controller *self)
 {
-    int fd = memfd_create("snapshot", MFD_CLOEXEC);
+    _cleanup_close_ int fd = memfd_create("snapshot", MFD_CLOEXEC);
     if (fd < 0 || ftruncate(fd, 4096) < 0)
         abort();
     self->is_acting = true;
     (void)cluster_log_put_base(self->etcd, self->revision, NULL, fd, self->position, NULL);
     self->is_acting = false;
-    (void)close(fd);
 }
 
 static void step(void)
@@ -202,7 +200,6 @@ static void step(void)
 /* In the middle of a request: time passes, and others act. */
 static void on_request(void *arg)
 {
-    (void)arg;
     if (world.depth > 2)
         return;
     world.depth++;
@@ -219,7 +216,7 @@ static void on_request(void *arg)
 
 static void found(void)
 {
-    int fd = memfd_create("snapshot", MFD_CLOEXEC);
+    _cleanup_close_ int fd = memfd_create("snapshot", MFD_CLOEXEC);
     if (fd < 0 || ftruncate(fd, 4096) < 0)
         abort();
     etcd_model_spare(world.model, true);
@@ -227,19 +224,17 @@ static void found(void)
             world.controllers[0].etcd, 0, "instance", fd, (struct store_position){ 1, 1 }, NULL) < 0)
         fail("the cluster cannot be founded", 0);
     etcd_model_spare(world.model, false);
-    (void)close(fd);
 }
 
 /* With nothing to write but the keys themselves, so that only the last transaction can refuse it. */
 static void found_another(void)
 {
-    int fd = memfd_create("snapshot", MFD_CLOEXEC);
+    _cleanup_close_ int fd = memfd_create("snapshot", MFD_CLOEXEC);
     if (fd < 0)
         abort();
     if (cluster_log_put_base(
             world.controllers[0].etcd, 0, "another", fd, (struct store_position){ 1, 2 }, NULL) != -EEXIST)
         fail("a cluster was founded where another is", 0);
-    (void)close(fd);
 }
 
 /* With an etcd that works and nobody acting: all that is acknowledged is in the log, or below its base. */

@@ -58,7 +58,7 @@ void box_turn(struct box *box)
 /* Moves what was being committed into what has survived. */
 static void make_durable(struct box *box)
 {
-    struct store_batch *batch = take_ptr(box->committing);
+    _cleanup_free_ struct store_batch *batch = take_ptr(box->committing);
     box_skip(box, batch->gap);
     box->events = xreallocarray(box->events, box->n_events + batch->count + 1, sizeof(struct change));
     if (batch->count > 0)
@@ -70,7 +70,6 @@ static void make_durable(struct box *box)
     box->n_rows += batch->n_states;
     free(batch->changes);
     free(batch->states);
-    free(batch);
 }
 
 static void on_committed(void *arg, uint64_t life, void *object)
@@ -329,7 +328,7 @@ static void on_calm(void *arg, uint64_t number, void *object)
 
 bool box_run_seed(uint64_t seed, struct tally *tally)
 {
-    struct box *box = xcalloc(1, sizeof(*box));
+    _cleanup_free_ struct box *box = xcalloc(1, sizeof(*box));
     box->is_storm = true;
     box->are_plain = seed % PLAIN_SEEDS == 0;
     box->has_behind = seed % BEHIND_SEEDS == 1;
@@ -372,6 +371,5 @@ bool box_run_seed(uint64_t seed, struct tally *tally)
     free(box->was_open);
     free(box->undone);
     free(box->disturbances);
-    free(box);
     return is_good;
 }

@@ -393,7 +393,6 @@ EXPORT int cuInit(unsigned int flags)
 {
     struct machine machine = look();
     int code = mood(&machine, __func__);
-    (void)flags;
     tell_start(machine.init_ms);
     if (code >= 0 || machine.init != 0)
         return code >= 0 ? code : machine.init;
@@ -476,7 +475,6 @@ EXPORT int cuDeviceTotalMem_v2(size_t *bytes, int device)
 EXPORT int cuDeviceGetAttribute(int *value, int attribute, int device)
 {
     ENTER(machine);
-    (void)device;
     *value = attribute == 75 ? 9 : attribute == 16 ? 2 : 0;
     return 0;
 }
@@ -492,7 +490,6 @@ EXPORT int cuDevicePrimaryCtxRetain(void **context, int device)
 EXPORT int cuDevicePrimaryCtxRelease_v2(int device)
 {
     pass(__func__);
-    (void)device;
     return 0;
 }
 
@@ -662,7 +659,6 @@ EXPORT int cuDeviceGetP2PAttribute(int *value, int attribute, int from, int to)
 EXPORT int cuCtxEnablePeerAccess(void *context, unsigned int flags)
 {
     ENTER(machine);
-    (void)flags;
     return find_peer(&machine, current, (int)((int *)context - contexts)) != NULL ? 0 : 217;
 }
 
@@ -670,7 +666,6 @@ EXPORT int cuMemcpyPeerAsync(unsigned long long to, void *to_context, unsigned l
     void *from_context, size_t bytes, void *stream)
 {
     ENTER(machine);
-    (void)stream;
     const struct peer *peer =
         find_peer(&machine, (int)((int *)from_context - contexts), (int)((int *)to_context - contexts));
     machine.speed = peer != NULL ? peer->speed : STAGED_SPEED;
@@ -705,7 +700,6 @@ static int fill(const struct machine *machine, const unsigned int grid[2], void 
     uint32_t *words = (uint32_t *)(uintptr_t) * (unsigned long long *)parameters[0];
     uint64_t count = *(uint64_t *)parameters[1];
     uint32_t seed = *(uint32_t *)parameters[2];
-    (void)grid;
     if ((uintptr_t)words < LOW_ADDRESS)
         return ILLEGAL_ADDRESS;
     for (uint64_t i = 0; i < count; i++)
@@ -721,7 +715,6 @@ static int check(const struct machine *machine, const unsigned int grid[2], void
     uint64_t count = *(uint64_t *)parameters[1];
     uint32_t seed = *(uint32_t *)parameters[2];
     uint64_t *result = (uint64_t *)(uintptr_t) * (unsigned long long *)parameters[3];
-    (void)grid;
     if (machine->has_rot && machine->rot < count && park_byte(1) == 'r')
         words[machine->rot] ^= 4;
     for (uint64_t i = 0; i < count; i++) {
@@ -756,8 +749,6 @@ static int multiply(const struct machine *machine, const unsigned int grid[2], v
 
 static int spin(const struct machine *machine, const unsigned int grid[2], void **parameters)
 {
-    (void)machine;
-    (void)grid;
     spend(*(int64_t *)parameters[0]);
     return 0;
 }
@@ -780,7 +771,6 @@ EXPORT int cuModuleLoadData(void **module, const void *image)
 EXPORT int cuModuleGetFunction(void **function, void *module, const char *name)
 {
     ENTER(machine);
-    (void)module;
     for (size_t i = 0; i < sizeof(kernels) / sizeof(kernels[0]); i++)
         if (strcmp(kernels[i].name, name) == 0) {
             *function = (void *)(uintptr_t)&kernels[i];
@@ -795,11 +785,6 @@ EXPORT int cuLaunchKernel(void *function, unsigned int grid_x, unsigned int grid
 {
     ENTER(machine);
     const unsigned int grid[2] = { grid_x, grid_y };
-    (void)block_y;
-    (void)block_z;
-    (void)shared;
-    (void)stream;
-    (void)extra;
     if (grid_x == 0 || grid_y == 0 || grid_z == 0 || block_x == 0)
         return INVALID_VALUE;
     sticky = ((const struct kernel *)function)->run(&machine, grid, parameters);
@@ -812,7 +797,6 @@ EXPORT int cuLaunchKernel(void *function, unsigned int grid_x, unsigned int grid
 EXPORT int cuEventCreate(void **event, unsigned int flags)
 {
     ENTER(machine);
-    (void)flags;
     *event = calloc(1, sizeof(int64_t));
     return *event == NULL ? OUT_OF_MEMORY : 0;
 }
@@ -820,7 +804,6 @@ EXPORT int cuEventCreate(void **event, unsigned int flags)
 EXPORT int cuEventRecord(void *event, void *stream)
 {
     ENTER(machine);
-    (void)stream;
     *(int64_t *)event = gpu_clock_ns;
     return 0;
 }
@@ -828,7 +811,6 @@ EXPORT int cuEventRecord(void *event, void *stream)
 EXPORT int cuEventSynchronize(void *event)
 {
     ENTER(machine);
-    (void)event;
     return 0;
 }
 

@@ -101,7 +101,6 @@ EXPORT int cuInit(unsigned int flags);
 EXPORT int cuInit(unsigned int flags)
 {
     int ret = 0;
-    (void)flags;
     (void)obey("cuInit", &ret);
     return ret;
 }
@@ -329,7 +328,6 @@ EXPORT int cuCheckpointProcessLock(int pid, struct lock_arguments *arguments)
 EXPORT int cuCheckpointProcessCheckpoint(int pid, void *arguments);
 EXPORT int cuCheckpointProcessCheckpoint(int pid, void *arguments)
 {
-    (void)arguments;
     return move("save", pid, '1', '2', 0);
 }
 
@@ -365,7 +363,6 @@ EXPORT int cuCheckpointProcessRestore(int pid, const struct restore_arguments *a
 EXPORT int cuCheckpointProcessUnlock(int pid, void *arguments);
 EXPORT int cuCheckpointProcessUnlock(int pid, void *arguments)
 {
-    (void)arguments;
     return move("unlock", pid, '1', '0', 0);
 }
 #endif

@@ -16,7 +16,6 @@ static fake_curl_answer *answers;
 
 static CURLcode global_init(long flags)
 {
-    (void)flags;
     return CURLE_OK;
 }
 
@@ -55,7 +54,6 @@ static CURLcode easy_perform(CURL *curl)
 static CURLcode get_info(CURL *curl, CURLINFO info, ...)
 {
     va_list values;
-    (void)curl;
     va_start(values, info);
     if (info == CURLINFO_RESPONSE_CODE)
         *va_arg(values, long *) = 200;
@@ -65,7 +63,6 @@ static CURLcode get_info(CURL *curl, CURLINFO info, ...)
 
 static const char *describe(CURLcode code)
 {
-    (void)code;
     return "no answer";
 }
 
@@ -76,13 +73,11 @@ static void cleanup(CURL *curl)
 
 static struct curl_slist *append_header(struct curl_slist *list, const char *text)
 {
-    (void)text;
     return list;
 }
 
 static void free_headers(struct curl_slist *list)
 {
-    (void)list;
 }
 
 const struct curl_library *fake_curl(fake_curl_answer *answer)

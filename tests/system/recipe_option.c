@@ -42,7 +42,7 @@ static void print_launch(const char *key, const struct job_spec *spec)
 {
     _cleanup_(spec_bytes_dropp) struct spec_bytes *bytes = spec_bytes_new(spec);
     struct message_launch launch = { 0 }, received;
-    struct job_spec launched;
+    _cleanup_(job_spec_clear) struct job_spec launched;
     _cleanup_buffer_ struct buffer frame = { 0 };
     spec_bytes_pack(bytes, spec->name, &spec->ask, &launch.spec);
     record_encode(&message_launch_record, &launch, &frame);
@@ -53,7 +53,6 @@ static void print_launch(const char *key, const struct job_spec *spec)
     print_member("launch", object, key);
     record_clear(&message_launch_record, &launch);
     record_clear(&message_launch_record, &received);
-    job_spec_clear(&launched);
 }
 
 int main(int argc, char **argv)

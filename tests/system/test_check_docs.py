@@ -15,7 +15,7 @@ CLEAN = {'man/mgpud.8.scd': '# OPTIONS\n\n*--one* _N_\n\tFirst.\n\n*--two*, *--t
 CLEAN['docs/security.md'] = '| attack | test |\n| --- | --- |\n| `x` | `test_a::test_one`, `unit_a::two`, all of `test_a`, `fuzz_a`, `tests/vm`, `tests/vm/a.sh::three` |\n'
 CLEAN['docs/faults.md'] = '| fault | test |\n| --- | --- |\n| a | `test_a` ("one of them") |\n'
 CLEAN['tests/system/test_a.py'] = 'def test_one():\n    pass\n\n\ndef test_this_is_one_of_them():\n    pass\n'
-CLEAN['tests/unit/base/unit_a.c'] = 'static void two(void **state)\n{\n}\n'
+CLEAN['tests/unit/base/unit_a.c'] = 'TEST(two)\n{\n}\n'
 CLEAN['tests/fuzz/fuzz_a.c'] = ''
 CLEAN['tests/vm/a.sh'] = 'three() {\n}\n'
 

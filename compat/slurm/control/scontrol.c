@@ -2,7 +2,6 @@
 /* scontrol: the table of its commands, which are arguments or lines of standard input. Their functions are in
  * files of their own. */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -377,8 +376,6 @@ int slurm_run_scontrol(const struct slurm_program *program, int argc, char **arg
     const struct slurm_reading reading = { .program = program, .target = &scontrol };
     struct error err = { 0 };
     int first = 0;
-    if (slurm_options_answer(program, argc, argv))
-        return 0;
     int r = slurm_options_from_environment(&reading, "SCONTROL", &err);
     if (r == 0)
         r = slurm_options_read(&reading, argc, argv, false, &first, &err);

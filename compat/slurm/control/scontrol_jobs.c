@@ -2,7 +2,6 @@
 #include "compat/slurm/control/scontrol_jobs.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>

@@ -4,7 +4,6 @@
 #include "compat/slurm/control/scontrol_show.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -86,7 +86,6 @@ static int on_node_up(struct replay *replay, const struct cluster_change *change
 
 static int on_node_down(struct replay *replay, const struct cluster_change *change, struct error *err)
 {
-    (void)err;
     struct cluster *cluster = sched_cluster(replay->sched);
     struct cluster_node *node = cluster_find(cluster, change->node);
     if (node == NULL)
@@ -98,7 +97,6 @@ static int on_node_down(struct replay *replay, const struct cluster_change *chan
 
 static int on_node_forget(struct replay *replay, const struct cluster_change *change, struct error *err)
 {
-    (void)err;
     cluster_remove_node(sched_cluster(replay->sched), change->node);
     cluster_remove_node(sched_known(replay->sched), change->node);
     return 0;
@@ -126,12 +124,11 @@ static int on_mark(struct replay *replay, const struct cluster_change *change, s
 static int reserve(
     struct replay *replay, const struct cluster_change *change, int64_t now_ms, struct error *err)
 {
-    struct sched_reservation reservation;
+    _cleanup_(reservation_clear) struct sched_reservation reservation;
     int r = reservation_of_change(sched_cluster(replay->sched), change, &reservation, err);
     struct sched_request request = { .gpus = (uint32_t)reservation.n_gpus };
     if (r == 0)
         r = sched_reserve(replay->sched, now_ms, &request, &reservation, err);
-    reservation_clear(&reservation);
     return r;
 }
 
@@ -155,14 +152,12 @@ static int on_unreserve(struct replay *replay, const struct cluster_change *chan
 /* Its effects are part of the node's devices. */
 static int on_remark(struct replay *replay, const struct cluster_change *change, struct error *err)
 {
-    (void)replay, (void)change, (void)err;
     return 0;
 }
 
 /* Once a test has passed, commands that refused are asked again. */
 static int on_node_parking(struct replay *replay, const struct cluster_change *change, struct error *err)
 {
-    (void)err;
     if (change->parks)
         park_refusals_clear(&replay->refusals);
     return 0;
@@ -171,7 +166,6 @@ static int on_node_parking(struct replay *replay, const struct cluster_change *c
 /* Starts fail there, or no longer. */
 static int on_node_bar(struct replay *replay, const struct cluster_change *change, struct error *err)
 {
-    (void)err;
     if (change->until_ms > 0)
         sched_bar(replay->sched, replay->at_ms, change->node, change->uid, change->until_ms, "starts fail");
     else

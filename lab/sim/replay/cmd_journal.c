@@ -18,7 +18,6 @@ static void print_counts(const struct replay_counts *counts, bool is_same)
 
 static int set_help(void *target, const char *value, struct error *err)
 {
-    (void)value, (void)err;
     *(bool *)target = true;
     return 0;
 }

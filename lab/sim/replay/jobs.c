@@ -504,10 +504,9 @@ static int apply_idle(
 static int apply_inherits(
     struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
 {
-    struct allocation allocation;
+    _cleanup_(allocation_clear) struct allocation allocation;
     allocation_of_job(sched_cluster(replay->sched), job, &allocation);
     sched_begin(replay->sched, replay->at_ms, job->id, &allocation, park_run_since(job, replay->at_ms));
-    allocation_clear(&allocation);
     return 0;
 }
 

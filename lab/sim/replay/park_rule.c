@@ -7,7 +7,6 @@
 int replay_park_bar(struct replay *replay, const struct cluster_change *change, struct error *err)
 {
     struct replay_job *entry = replay_entry(replay, change->job);
-    (void)err;
     if (entry == NULL || entry->job == NULL)
         return 0; // mgpud has removed it
     entry->is_park_barred = change->text != NULL;

@@ -104,7 +104,6 @@ static void on_preempt(void *arg, uint64_t id, const char *why)
 
 static void on_reclaim(void *arg, uint64_t id, uint64_t parked)
 {
-    (void)parked;
     on_preempt(arg, id, NULL);
 }
 

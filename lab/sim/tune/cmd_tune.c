@@ -103,7 +103,7 @@ static int compare(const struct tune_call *call, const char *path, const struct 
     struct tune_variant *variants, const struct sim_nodes *nodes, struct error *err)
 {
     struct tune_outcome *outcomes[TUNE_VARIANTS_MAX] = { NULL };
-    struct tune_comparison *comparison = xcalloc(1, sizeof(*comparison));
+    _cleanup_free_ struct tune_comparison *comparison = xcalloc(1, sizeof(*comparison));
     _cleanup_buffer_ struct buffer now = { 0 };
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     unsigned parallel = call->parallel > 0 ? (unsigned)call->parallel : cpus > 0 ? (unsigned)cpus : 1;
@@ -121,15 +121,14 @@ static int compare(const struct tune_call *call, const char *path, const struct 
         r = call->plot == NULL ? 0 : tune_draw(&report, call->plot, err);
     }
     tune_free(outcomes, TUNE_VARIANTS_MAX, workload);
-    free(comparison);
     return r;
 }
 
 static int tune(struct tune_call *call, const char *path, struct error *err)
 {
-    struct workload workload = { 0 };
-    struct sim_nodes nodes = { 0 };
-    struct tune_variant *variants = xcalloc(TUNE_VARIANTS_MAX, sizeof(*variants));
+    _cleanup_(workload_clear) struct workload workload = { 0 };
+    _cleanup_(nodes_clear) struct sim_nodes nodes = { 0 };
+    _cleanup_free_ struct tune_variant *variants = xcalloc(TUNE_VARIANTS_MAX, sizeof(*variants));
     call->trace.max_jobs = (uint64_t)call->max_jobs;
     sched_settings_init(&variants[0].settings);
     int r = workload_read(&workload, path, &call->trace, err);
@@ -137,9 +136,6 @@ static int tune(struct tune_call *call, const char *path, struct error *err)
         r = find_machine(call, path, workload.is_journal, &nodes, &variants[0], err);
     if (r == 0)
         r = compare(call, path, &workload, variants, &nodes, err);
-    free(variants);
-    nodes_clear(&nodes);
-    workload_clear(&workload);
     return r;
 }
 

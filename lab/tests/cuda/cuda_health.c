@@ -50,9 +50,8 @@ static int test(const char *state, struct cuda_health *health, struct error *err
     return test_with(RUNTIME_CUDA, state, health, err);
 }
 
-static void a_good_gpu_passes_with_all_figures(void **state)
+TEST(a_good_gpu_passes_with_all_figures)
 {
-    (void)state;
     struct cuda_health health = { 0 };
     struct error err = { 0 };
     assert_int_equal(test(GPU, &health, &err), 0);
@@ -63,9 +62,8 @@ static void a_good_gpu_passes_with_all_figures(void **state)
 }
 
 /* One word in each of eight blocks, for the pattern and for its complement; the product has one too. */
-static void wrong_words_are_counted_and_located(void **state)
+TEST(wrong_words_are_counted_and_located)
 {
-    (void)state;
     struct cuda_health health = { 0 };
     struct error err = { 0 };
     assert_int_equal(test(GPU "corrupt 1000\n", &health, &err), 0);
@@ -75,36 +73,32 @@ static void wrong_words_are_counted_and_located(void **state)
     assert_int_equal(health.wrong_products, 1);
 }
 
-static void a_failing_call_is_named_with_its_error(void **state)
+TEST(a_failing_call_is_named_with_its_error)
 {
-    (void)state;
     struct cuda_health health = { 0 };
     struct error err = { 0 };
     assert_int_equal(test(GPU "fail cuMemcpyDtoD_v2 999\n", &health, &err), -5);
     assert_string_equal(err.message, "a copy failed: CUDA_ERROR_UNKNOWN (999)");
 }
 
-static void ptx_that_is_refused_is_an_error(void **state)
+TEST(ptx_that_is_refused_is_an_error)
 {
-    (void)state;
     struct cuda_health health = { 0 };
     struct error err = { 0 };
     assert_int_equal(test(GPU "fail cuModuleLoadData 218\n", &health, &err), -5);
     assert_string_equal(err.message, "cuModuleLoadData failed: CUDA_ERROR_INVALID_PTX (218)");
 }
 
-static void less_memory_than_asked_is_tested_where_others_use_it(void **state)
+TEST(less_memory_than_asked_is_tested_where_others_use_it)
 {
-    (void)state;
     struct cuda_health health = { 0 };
     struct error err = { 0 };
     assert_int_equal(test(GPU "used 0 80\n", &health, &err), 0);
     assert_int_equal(health.tested_bytes, (uint64_t)40 << 20); // 48 MiB are free, and 8 of them are spared
 }
 
-static void gpus_are_described_as_nvml_names_them(void **state)
+TEST(gpus_are_described_as_nvml_names_them)
 {
-    (void)state;
     struct cuda_description about;
     struct error err = { 0 };
     say(GPU);
@@ -118,9 +112,8 @@ static void gpus_are_described_as_nvml_names_them(void **state)
     cuda_api_unload(&api);
 }
 
-static void an_amd_gpu_is_used_through_hip(void **state)
+TEST(an_amd_gpu_is_used_through_hip)
 {
-    (void)state;
     struct cuda_health health = { 0 };
     struct error err = { 0 };
     assert_int_equal(test_with(RUNTIME_HIP, GPU "corrupt 1000\n", &health, &err), 0);
@@ -130,9 +123,8 @@ static void an_amd_gpu_is_used_through_hip(void **state)
     assert_true(cuda_health_is_right(&health));
 }
 
-static void failures_of_hip_have_its_names(void **state)
+TEST(failures_of_hip_have_its_names)
 {
-    (void)state;
     static const struct {
         const char *line, *message;
     } cases[] = {
@@ -152,9 +144,8 @@ static void failures_of_hip_have_its_names(void **state)
 }
 
 /* ROCm's UUID is the text that ROCR_VISIBLE_DEVICES takes. */
-static void an_amd_gpu_has_the_uuid_that_mgpu_has_for_it(void **state)
+TEST(an_amd_gpu_has_the_uuid_that_mgpu_has_for_it)
 {
-    (void)state;
     struct cuda_description about;
     struct error err = { 0 };
     say(GPU);
@@ -165,9 +156,8 @@ static void an_amd_gpu_has_the_uuid_that_mgpu_has_for_it(void **state)
     cuda_api_unload(&api);
 }
 
-static void a_missing_library_is_reported(void **state)
+TEST(a_missing_library_is_reported)
 {
-    (void)state;
     struct cuda_api api;
     struct error err = { 0 };
     assert_int_equal(cuda_api_load(RUNTIME_CUDA, "/nowhere/libcuda.so.1", &api, &err), -19);
@@ -176,23 +166,11 @@ static void a_missing_library_is_reported(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_good_gpu_passes_with_all_figures),
-        cmocka_unit_test(wrong_words_are_counted_and_located),
-        cmocka_unit_test(a_failing_call_is_named_with_its_error),
-        cmocka_unit_test(ptx_that_is_refused_is_an_error),
-        cmocka_unit_test(less_memory_than_asked_is_tested_where_others_use_it),
-        cmocka_unit_test(gpus_are_described_as_nvml_names_them),
-        cmocka_unit_test(an_amd_gpu_is_used_through_hip),
-        cmocka_unit_test(failures_of_hip_have_its_names),
-        cmocka_unit_test(an_amd_gpu_has_the_uuid_that_mgpu_has_for_it),
-        cmocka_unit_test(a_missing_library_is_reported),
-    };
     int fd = mkstemp(state_path);
     if (fd < 0 || setenv("MGPU_CUDA_STANDIN", state_path, 1) < 0)
         return EXIT_FAILURE;
     (void)close(fd);
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = unit_tests_run(NULL, NULL);
     (void)unlink(state_path);
     return failed;
 }

@@ -21,7 +21,6 @@ static double leaking_slowly(size_t i)
 
 static double steady(size_t i)
 {
-    (void)i;
     return 100;
 }
 
@@ -48,46 +47,31 @@ static struct growth judge(figure_fn *figure, size_t count, double noise)
     return growth_judge(points, count, noise);
 }
 
-static void what_is_never_given_back_grows(void **state)
+TEST(what_is_never_given_back_grows)
 {
-    (void)state;
     struct growth found = judge(leaking, COUNT, 0);
     assert_true(found.is_growing);
     assert_true(found.per_hour > 59 && found.per_hour < 61);
     assert_true(judge(leaking_slowly, COUNT, 0).is_growing);
 }
 
-static void what_comes_back_does_not_grow(void **state)
+TEST(what_comes_back_does_not_grow)
 {
-    (void)state;
     assert_false(judge(steady, COUNT, 0).is_growing);
     assert_false(judge(up_and_down, COUNT, 0).is_growing);
     assert_false(judge(warming_up, COUNT, 0).is_growing);
     assert_false(judge(higher_once, COUNT, 0).is_growing);
 }
 
-static void less_than_the_noise_is_no_growth(void **state)
+TEST(less_than_the_noise_is_no_growth)
 {
-    (void)state;
     assert_false(judge(leaking, COUNT, 100).is_growing);
     assert_true(judge(leaking, COUNT, 5).is_growing);
 }
 
-static void few_measurements_say_nothing(void **state)
+TEST(few_measurements_say_nothing)
 {
-    (void)state;
     assert_false(judge(leaking, GROWTH_LEAST - 1, 0).is_growing);
     assert_true(judge(leaking, GROWTH_LEAST, 0).is_growing);
     assert_false(judge(leaking, 0, 0).is_growing);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_never_given_back_grows),
-        cmocka_unit_test(what_comes_back_does_not_grow),
-        cmocka_unit_test(less_than_the_noise_is_no_growth),
-        cmocka_unit_test(few_measurements_say_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,6 @@
 /* Books the first of two GPUs twice and the second never. */
 static void book_twice(void *arg, const int64_t *job, struct allocation *allocation)
 {
-    (void)arg, (void)job;
     if (allocation->n_gpus >= 2)
         allocation->gpus[1] = allocation->gpus[0];
 }
@@ -44,12 +43,11 @@ static void make_case(struct sim_case *ret)
     assert_int_equal(check_run(ret, NULL, &err), 0);
 }
 
-static void a_planted_mistake_is_found_and_cut_down_to_one_job(void **state)
+TEST(a_planted_mistake_is_found_and_cut_down_to_one_job)
 {
     const struct check_spoiler spoiler = { .spoil = book_twice };
-    struct sim_case of;
+    _cleanup_(case_clear) struct sim_case of;
     struct error err = { 0 };
-    (void)state;
     make_case(&of);
     assert_true(check_run(&of, &spoiler, &err) < 0);
     assert_non_null(strstr(err.message, "allocated twice"));
@@ -59,7 +57,6 @@ static void a_planted_mistake_is_found_and_cut_down_to_one_job(void **state)
     assert_true(of.jobs[0][JOB_GPUS] >= 2);
     assert_true(check_run(&of, &spoiler, &err) < 0);
     assert_int_equal(check_run(&of, NULL, &err), 0);
-    case_clear(&of);
 }
 
 /* One GPU, taken; then user 1's jobs 2 and 3, and user 2's 4 and 5, of which each owner wants the second
@@ -87,18 +84,16 @@ static void make_queue(struct sim_case *ret)
 
 static void make_own_count_for_all(void *arg, struct sched_job_spec *spec)
 {
-    (void)arg;
     spec->key.priority = spec->key.own_priority;
     spec->key.own_priority = 0;
 }
 
 static void forget_own(void *arg, struct sched_job_spec *spec)
 {
-    (void)arg;
     spec->key.own_priority = 0;
 }
 
-static void an_own_priority_that_counts_for_all_or_for_nobody_is_found(void **state)
+TEST(an_own_priority_that_counts_for_all_or_for_nobody_is_found)
 {
     static const struct {
         struct check_spoiler spoiler;
@@ -108,16 +103,14 @@ static void an_own_priority_that_counts_for_all_or_for_nobody_is_found(void **st
             "job 5 of user 2 stands before job 2 of user 1, which came first" },
         { { .change = forget_own }, "job 2 stands before job 3, which its owner wants before it" },
     };
-    struct sim_case of;
+    _cleanup_(case_clear) struct sim_case of;
     struct error err = { 0 };
-    (void)state;
     make_queue(&of);
     assert_int_equal(check_run(&of, NULL, &err), 0);
     for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
         assert_true(check_run(&of, &tries[i].spoiler, &err) < 0);
         assert_non_null(strstr(err.message, tries[i].found));
     }
-    case_clear(&of);
 }
 
 /* A node, of which user 1 has used so much that without the promise it could be overtaken for longer. Its job
@@ -148,27 +141,24 @@ static void make_promise(struct sim_case *ret)
 /* The scheduler believes in another request, so it orders by another promise than the one given. */
 static void forget_limit(void *arg, struct sched_job_spec *spec)
 {
-    (void)arg;
     spec->key.limit_ms = 0;
     spec->key.estimate_ms = spec->key.estimate_ms == 10000 ? 20000 : spec->key.estimate_ms;
 }
 
-static void a_promise_that_is_not_kept_is_found(void **state)
+TEST(a_promise_that_is_not_kept_is_found)
 {
     const struct check_spoiler spoiler = { .change = forget_limit };
-    struct sim_case of;
+    _cleanup_(case_clear) struct sim_case of;
     struct error err = { 0 };
-    (void)state;
     make_promise(&of);
     assert_int_equal(check_run(&of, NULL, &err), 0);
     assert_true(check_run(&of, &spoiler, &err) < 0);
     assert_non_null(
         strstr(err.message, "job 3 stands before job 2, to which only jobs submitted until 301000 ms"));
-    case_clear(&of);
 }
 
 /* Job 34 gives way in the pass in which job 37, which its owner wants before it, waits. */
-static void own_priorities_order_a_job_that_gives_way_in_the_same_pass(void **state)
+TEST(own_priorities_order_a_job_that_gives_way_in_the_same_pass)
 {
     static const char text[] =
         "{\"settings\": {\"policy\": \"easy-sjf\", \"placement\": \"consolidate\"}}\n"
@@ -182,9 +172,8 @@ static void own_priorities_order_a_job_that_gives_way_in_the_same_pass(void **st
         "{\"job\": {\"id\": 37, \"at_ms\": 385000, \"run_ms\": 4000, \"uid\": 1, \"gid\": 1, \"gpus\": 2, "
         "\"preemptible\": 1, \"own_priority\": 2}}\n";
     char path[] = "/tmp/mgpu-case-XXXXXX";
-    struct sim_case of;
+    _cleanup_(case_clear) struct sim_case of;
     struct error err = { 0 };
-    (void)state;
     FILE *file = fdopen(mkstemp(path), "w");
     assert_non_null(file);
     (void)fputs(text, file);
@@ -192,24 +181,20 @@ static void own_priorities_order_a_job_that_gives_way_in_the_same_pass(void **st
     assert_int_equal(case_read(&of, path, &err), 0);
     (void)unlink(path);
     assert_int_equal(check_run(&of, NULL, &err), 0);
-    case_clear(&of);
 }
 
 static bool allow_all(void *arg)
 {
-    (void)arg;
     return true;
 }
 
 static void forget_node(void *arg, struct sched_job_spec *spec)
 {
-    (void)arg;
     spec->key.request.nodelist = NULL;
 }
 
 static void forget_gpus(void *arg, struct sched_job_spec *spec)
 {
-    (void)arg;
     spec->key.request.n_allow = 0;
 }
 
@@ -240,7 +225,7 @@ static void make_parked(struct sim_case *ret, size_t nodes, int64_t where)
     }
 }
 
-static void parking_against_a_rule_is_found(void **state)
+TEST(parking_against_a_rule_is_found)
 {
     static const struct {
         const char *found;
@@ -258,7 +243,6 @@ static void parking_against_a_rule_is_found(void **state)
         { "job 1 is parked although it has several nodes", { .allows = allow_all }, 2, CHECK_PARK_ANY, 1000,
             0, 1 },
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
         struct sim_case of;
         struct error err = { 0 };
@@ -277,12 +261,11 @@ static void parking_against_a_rule_is_found(void **state)
     }
 }
 
-static void a_case_survives_being_written_and_read(void **state)
+TEST(a_case_survives_being_written_and_read)
 {
     struct sim_case of, again;
     struct error err = { 0 };
     char path[] = "/tmp/mgpu-case-XXXXXX";
-    (void)state;
     case_make(&of, 5);
     FILE *file = fdopen(mkstemp(path), "w");
     assert_non_null(file);
@@ -298,10 +281,9 @@ static void a_case_survives_being_written_and_read(void **state)
     case_clear(&again);
 }
 
-static void equal_seeds_make_equal_cases(void **state)
+TEST(equal_seeds_make_equal_cases)
 {
     struct sim_case a, b;
-    (void)state;
     case_make(&a, 77);
     case_make(&b, 77);
     assert_int_equal(a.n_jobs, b.n_jobs);
@@ -324,26 +306,23 @@ static void make_guest(struct sim_case *ret)
     ret->jobs[1][JOB_RUN] = 1000000;
 }
 
-static void parking_for_longer_than_promised_is_found(void **state)
+TEST(parking_for_longer_than_promised_is_found)
 {
-    (void)state;
     struct check_spoiler spoiler = { .park_bound = 40 };
-    struct sim_case of;
+    _cleanup_(case_clear) struct sim_case of;
     struct error err = { 0 };
     make_guest(&of);
     assert_int_equal(check_run(&of, NULL, &err), 0);
     assert_int_equal(check_run(&of, &spoiler, &err), -EPROTO);
     assert_non_null(strstr(err.message, "job 1 has been parked for "));
     assert_non_null(strstr(err.message, "more than 4 times the 60000 ms that it has run"));
-    case_clear(&of);
 }
 
 /* Job 3 starts on the GPU that is owed to job 1 if the scheduler does not know that it refuses. */
-static void preempting_a_job_that_should_not_have_started_is_found(void **state)
+TEST(preempting_a_job_that_should_not_have_started_is_found)
 {
-    (void)state;
     struct check_spoiler spoiler = { .allows = allow_all };
-    struct sim_case of;
+    _cleanup_(case_clear) struct sim_case of;
     struct error err = { 0 };
     make_guest(&of);
     of.n_jobs = 3;
@@ -357,7 +336,6 @@ static void preempting_a_job_that_should_not_have_started_is_found(void **state)
     assert_non_null(strstr(err.message,
         "job 3, which can neither be parked nor has a time limit, starts again although it had its GPUs too "
         "briefly"));
-    case_clear(&of);
 }
 
 /* Job 2 refuses to be parked and has job 1's GPU, because it is believed to end at once. It does not. */
@@ -370,7 +348,7 @@ static void make_borrower(struct sim_case *ret)
     ret->jobs[1][JOB_TOLD] = 1000;
 }
 
-static void a_job_that_borrows_a_gpu_too_often_or_too_briefly_is_found(void **state)
+TEST(a_job_that_borrows_a_gpu_too_often_or_too_briefly_is_found)
 {
     static const struct {
         struct check_spoiler spoiler;
@@ -379,7 +357,6 @@ static void a_job_that_borrows_a_gpu_too_often_or_too_briefly_is_found(void **st
         { { .borrows_again = true }, "starts again for parked jobs a second time" },
         { { .park_margin = 1 }, "starts again although it had its GPUs too briefly" },
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
         struct sim_case of;
         struct error err = { 0 };
@@ -395,9 +372,8 @@ static void a_job_that_borrows_a_gpu_too_often_or_too_briefly_is_found(void **st
 }
 
 /* So the random cases do come to the bound, and to jobs that start again for parked ones. */
-static void random_cases_come_to_the_bound(void **state)
+TEST(random_cases_come_to_the_bound)
 {
-    (void)state;
     unsigned n_rule = 0, n_found = 0, n_again = 0;
     for (uint64_t seed = 1; seed <= 800; seed++) {
         struct check_spoiler spoiler = { .park_bound = 40 };
@@ -418,22 +394,4 @@ static void random_cases_come_to_the_bound(void **state)
         fail_msg(
             "%u cases have the rule, in %u a job is parked for too long, and in %u one starts again twice",
             n_rule, n_found, n_again);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_planted_mistake_is_found_and_cut_down_to_one_job),
-        cmocka_unit_test(an_own_priority_that_counts_for_all_or_for_nobody_is_found),
-        cmocka_unit_test(a_promise_that_is_not_kept_is_found),
-        cmocka_unit_test(parking_against_a_rule_is_found),
-        cmocka_unit_test(parking_for_longer_than_promised_is_found),
-        cmocka_unit_test(preempting_a_job_that_should_not_have_started_is_found),
-        cmocka_unit_test(a_job_that_borrows_a_gpu_too_often_or_too_briefly_is_found),
-        cmocka_unit_test(random_cases_come_to_the_bound),
-        cmocka_unit_test(own_priorities_order_a_job_that_gives_way_in_the_same_pass),
-        cmocka_unit_test(a_case_survives_being_written_and_read),
-        cmocka_unit_test(equal_seeds_make_equal_cases),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

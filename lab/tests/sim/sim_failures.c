@@ -8,10 +8,9 @@
 #define REPAIR_MS 7000
 #define LAST_MS   INT64_C(100000000)
 
-static void each_node_fails_and_is_back_after_the_repair_until_the_last_submission(void **state)
+TEST(each_node_fails_and_is_back_after_the_repair_until_the_last_submission)
 {
-    (void)state;
-    struct failures failures;
+    _cleanup_(failures_clear) struct failures failures;
     int64_t down_ms[NODES] = { 0 };
     unsigned n_failures = 0;
     uint32_t node;
@@ -32,23 +31,11 @@ static void each_node_fails_and_is_back_after_the_repair_until_the_last_submissi
         assert_int_equal(down_ms[i], 0);
     unsigned expected = (unsigned)(NODES * LAST_MS / (MEAN_MS + REPAIR_MS));
     assert_in_range(n_failures, expected * 95 / 100, expected * 105 / 100);
-    failures_clear(&failures);
 }
 
-static void without_a_mean_time_nothing_fails(void **state)
+TEST(without_a_mean_time_nothing_fails)
 {
-    (void)state;
-    struct failures failures;
+    _cleanup_(failures_clear) struct failures failures;
     failures_init(&failures, NODES, 0, REPAIR_MS, LAST_MS, 3);
     assert_int_equal(failures_next_ms(&failures), TIME_NEVER);
-    failures_clear(&failures);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_node_fails_and_is_back_after_the_repair_until_the_last_submission),
-        cmocka_unit_test(without_a_mean_time_nothing_fails),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,13 +26,12 @@ static void replay(
     metrics_make(engine, metrics);
 }
 
-static void figures_agree_with_those_made_by_hand(void **state)
+TEST(figures_agree_with_those_made_by_hand)
 {
-    struct engine engine;
-    struct workload workload = { 0 };
-    struct sim_nodes nodes = { 0 };
+    _cleanup_(engine_clear) struct engine engine;
+    _cleanup_(workload_clear) struct workload workload = { 0 };
+    _cleanup_(nodes_clear) struct sim_nodes nodes = { 0 };
     struct metrics metrics;
-    (void)state;
     replay(&engine, &workload, &nodes, &metrics);
     assert_int_equal(metrics.jobs, 3);
     assert_float_equal(metrics.jct_s.mean, 70, 1e-9); // 100, 90, 20
@@ -46,16 +45,12 @@ static void figures_agree_with_those_made_by_hand(void **state)
     assert_float_equal(metrics.jain, 100.0 / (2 * 82), 1e-9); // of 1 and 9
     assert_float_equal(metrics.waiting_s, 80, 1e-9);
     assert_float_equal(metrics.free_gpus, 0, 1e-9);
-    engine_clear(&engine);
-    workload_clear(&workload);
-    nodes_clear(&nodes);
 }
 
-static void quantiles_are_values_that_occurred(void **state)
+TEST(quantiles_are_values_that_occurred)
 {
     struct samples samples = { 0 };
     struct summary summary;
-    (void)state;
     for (int i = 10; i > 0; i--)
         samples_add(&samples, i);
     samples_summarize(&samples, &summary);
@@ -67,16 +62,15 @@ static void quantiles_are_values_that_occurred(void **state)
     assert_float_equal(summary.max, 0, 1e-12);
 }
 
-static void a_job_that_nothing_can_run_is_refused_and_counted(void **state)
+TEST(a_job_that_nothing_can_run_is_refused_and_counted)
 {
-    struct engine engine;
-    struct workload workload = { 0 };
-    struct sim_nodes nodes = { 0 };
+    _cleanup_(engine_clear) struct engine engine;
+    _cleanup_(workload_clear) struct workload workload = { 0 };
+    _cleanup_(nodes_clear) struct sim_nodes nodes = { 0 };
     struct sched_settings settings;
     struct engine_options options = { .settings = &settings };
     struct sim_job job = { .duration_ms = 1000, .gpus = 9 };
     struct error err;
-    (void)state;
     sched_settings_init(&settings);
     assert_int_equal(nodes_read(&nodes, "1x8", &err), 0);
     (void)names_number(&workload.models, "");
@@ -86,17 +80,4 @@ static void a_job_that_nothing_can_run_is_refused_and_counted(void **state)
     assert_int_equal(engine_run(&engine, &workload, &nodes, &options, &err), 0);
     assert_int_equal(engine.n_refused, 1);
     assert_int_not_equal(engine.first_refusal[0], 0);
-    engine_clear(&engine);
-    workload_clear(&workload);
-    nodes_clear(&nodes);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(figures_agree_with_those_made_by_hand),
-        cmocka_unit_test(quantiles_are_values_that_occurred),
-        cmocka_unit_test(a_job_that_nothing_can_run_is_refused_and_counted),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,9 +27,8 @@ static void teardown(struct cluster *cluster, struct parking *parking)
     cluster_clear(cluster);
 }
 
-static void a_node_holds_no_more_parked_gpus_than_its_room_until_one_returns(void **state)
+TEST(a_node_holds_no_more_parked_gpus_than_its_room_until_one_returns)
 {
-    (void)state;
     struct cluster cluster;
     struct parking parking;
     struct alloc_gpu gpus[] = { { .node = 1, .gpu = 3 }, { .node = 1, .gpu = 2 } };
@@ -49,9 +48,8 @@ static void a_node_holds_no_more_parked_gpus_than_its_room_until_one_returns(voi
 }
 
 /* Two jobs leave GPU 0 and GPU 1 of a node at 5 ms, one after the other. */
-static void who_gets_gpus_waits_until_they_are_empty_and_no_longer(void **state)
+TEST(who_gets_gpus_waits_until_they_are_empty_and_no_longer)
 {
-    (void)state;
     struct cluster cluster;
     struct parking parking;
     struct alloc_gpu gpus[] = { { .node = 1, .gpu = 0 }, { .node = 1, .gpu = 1 }, { .node = 1, .gpu = 2 } };
@@ -72,9 +70,8 @@ static void who_gets_gpus_waits_until_they_are_empty_and_no_longer(void **state)
     teardown(&cluster, &parking);
 }
 
-static void a_parked_job_is_bound_to_what_the_model_says(void **state)
+TEST(a_parked_job_is_bound_to_what_the_model_says)
 {
-    (void)state;
     static const struct {
         const char *text;
         bool has_node;
@@ -104,9 +101,8 @@ static void a_parked_job_is_bound_to_what_the_model_says(void **state)
     }
 }
 
-static void jobs_of_several_nodes_and_a_part_of_the_commands_are_never_parked(void **state)
+TEST(jobs_of_several_nodes_and_a_part_of_the_commands_are_never_parked)
 {
-    (void)state;
     struct cluster cluster;
     struct parking parking;
     struct alloc_gpu gpus[] = { { .node = 0, .gpu = 0 }, { .node = 1, .gpu = 0 } };
@@ -124,9 +120,8 @@ static void jobs_of_several_nodes_and_a_part_of_the_commands_are_never_parked(vo
     teardown(&cluster, &parking);
 }
 
-static void a_model_that_cannot_be_is_refused_with_the_value(void **state)
+TEST(a_model_that_cannot_be_is_refused_with_the_value)
 {
-    (void)state;
     static const char *const rows[][2] = {
         { "where=box", "where=box" },
         { "wher=any", "'wher'" },
@@ -144,16 +139,4 @@ static void a_model_that_cannot_be_is_refused_with_the_value(void **state)
         assert_true(parking_options_read(&options, rows[i][0], &err) < 0);
         assert_non_null(strstr(err.message, rows[i][1]));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_node_holds_no_more_parked_gpus_than_its_room_until_one_returns),
-        cmocka_unit_test(who_gets_gpus_waits_until_they_are_empty_and_no_longer),
-        cmocka_unit_test(a_parked_job_is_bound_to_what_the_model_says),
-        cmocka_unit_test(jobs_of_several_nodes_and_a_part_of_the_commands_are_never_parked),
-        cmocka_unit_test(a_model_that_cannot_be_is_refused_with_the_value),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,10 +11,9 @@
 
 static void write_list(char *path, const char *text)
 {
-    int fd = mkstemp(path);
+    _cleanup_close_ int fd = mkstemp(path);
     assert_true(fd >= 0);
     assert_int_equal(write(fd, text, strlen(text)), strlen(text));
-    (void)close(fd);
 }
 
 static int read_text(struct workload *workload, const char *text, bool skip_bad, struct error *err)
@@ -29,11 +28,10 @@ static int read_text(struct workload *workload, const char *text, bool skip_bad,
     return result;
 }
 
-static void a_csv_is_known_by_its_columns(void **state)
+TEST(a_csv_is_known_by_its_columns)
 {
-    struct workload workload;
+    _cleanup_(workload_clear) struct workload workload;
     struct error err;
-    (void)state;
     assert_int_equal(
         read_text(&workload, "vc,gpus,note,submit,user,duration\nv1,2,\"a,b\",30,ada,1.5\nv2,1,,10,bo,7\n",
             false, &err),
@@ -45,48 +43,40 @@ static void a_csv_is_known_by_its_columns(void **state)
     assert_int_equal(workload.jobs[1].duration_ms, 1500);
     assert_int_equal(workload.jobs[1].gpus, 2);
     assert_string_equal(workload.users.items[workload.jobs[1].user], "ada");
-    workload_clear(&workload);
 }
 
-static void a_broken_line_is_named_and_stops_the_reading(void **state)
+TEST(a_broken_line_is_named_and_stops_the_reading)
 {
-    struct workload workload;
+    _cleanup_(workload_clear) struct workload workload;
     struct error err;
-    (void)state;
     assert_true(read_text(&workload, "submit,gpus,duration\n1,1,5\n2,one,5\n", false, &err) < 0);
     assert_non_null(strstr(err.message, ":3: number of GPUs"));
     assert_non_null(strstr(err.hint, "--skip-bad"));
-    workload_clear(&workload);
 }
 
-static void broken_lines_are_counted_when_they_are_skipped(void **state)
+TEST(broken_lines_are_counted_when_they_are_skipped)
 {
-    struct workload workload;
+    _cleanup_(workload_clear) struct workload workload;
     struct error err;
-    (void)state;
     assert_int_equal(
         read_text(&workload, "submit,gpus,duration\n1,1,5\n2,one,5\n3,1\n4,1,-5\n5,2,5\n", true, &err), 0);
     assert_int_equal(workload.n_jobs, 2);
     assert_int_equal(workload.n_bad, 3);
     assert_non_null(strstr(workload.bad.items[1], ":4: has 2 fields"));
-    workload_clear(&workload);
 }
 
-static void a_missing_column_is_no_line_to_skip(void **state)
+TEST(a_missing_column_is_no_line_to_skip)
 {
-    struct workload workload;
+    _cleanup_(workload_clear) struct workload workload;
     struct error err;
-    (void)state;
     assert_true(read_text(&workload, "submit,gpus\n1,1\n", true, &err) < 0);
     assert_non_null(strstr(err.message, "durations"));
-    workload_clear(&workload);
 }
 
-static void swf_takes_what_is_known(void **state)
+TEST(swf_takes_what_is_known)
 {
     struct workload workload;
     struct error err;
-    (void)state;
     assert_int_equal(read_text(&workload,
                          "; MaxProcs: 128\n"
                          "1 5 0 60 -1 -1 -1 4 90 -1 1 7 3 2 1 -1 -1 -1\n"
@@ -104,11 +94,10 @@ static void swf_takes_what_is_known(void **state)
     workload_clear(&workload);
 }
 
-static void clusters_are_read_from_short_texts(void **state)
+TEST(clusters_are_read_from_short_texts)
 {
     struct sim_nodes nodes = { 0 };
     struct error err;
-    (void)state;
     assert_int_equal(nodes_read(&nodes, "3x8", &err), 0);
     assert_int_equal(nodes.gpus, 24);
     nodes_clear(&nodes);
@@ -120,29 +109,13 @@ static void clusters_are_read_from_short_texts(void **state)
     nodes_clear(&nodes);
 }
 
-static void a_list_names_each_node_once(void **state)
+TEST(a_list_names_each_node_once)
 {
     char path[] = "/tmp/mgpu-nodes-XXXXXX";
-    struct sim_nodes nodes = { 0 };
+    _cleanup_(nodes_clear) struct sim_nodes nodes = { 0 };
     struct error err;
-    (void)state;
     write_list(path, "name,gpus\na,4\nb,8\na,4\n");
     assert_true(nodes_read(&nodes, path, &err) < 0);
     assert_non_null(strstr(err.message, ":4: node a is listed twice"));
     (void)unlink(path);
-    nodes_clear(&nodes);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_csv_is_known_by_its_columns),
-        cmocka_unit_test(a_broken_line_is_named_and_stops_the_reading),
-        cmocka_unit_test(broken_lines_are_counted_when_they_are_skipped),
-        cmocka_unit_test(a_missing_column_is_no_line_to_skip),
-        cmocka_unit_test(swf_takes_what_is_known),
-        cmocka_unit_test(clusters_are_read_from_short_texts),
-        cmocka_unit_test(a_list_names_each_node_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

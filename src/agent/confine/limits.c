@@ -255,11 +255,10 @@ static int apply_memory(struct limits *limits, const struct spool_id *id, const 
 static int apply_cpuset(struct limits *limits, const struct spool_id *id, const char *attempt,
     struct launch_spec *spec, const struct cpu_set *set, struct error *err)
 {
-    char *list = xcalloc(1, CPU_LIST_SIZE);
+    _cleanup_free_ char *list = xcalloc(1, CPU_LIST_SIZE);
     const struct limit_values values = { .cpus = list, .mems = limits->mems };
     cpu_set_format(set, list);
     int r = apply(limits, id, attempt, LIMIT_CPUSET, &values, spec, err);
-    free(list);
     return r;
 }
 

@@ -197,7 +197,6 @@ static void describe_containers(const struct feature_facts *facts, struct node_f
     const char *found = find_program(runtimes);
     bool is_podman = found != NULL && strcmp(found, "podman") == 0;
     bool has_users = access("/etc/subuid", R_OK) == 0;
-    (void)facts;
     feature->is_on = found != NULL;
     if (found == NULL) {
         feature->text = xstrdup("--image needs podman or apptainer, and neither is installed");

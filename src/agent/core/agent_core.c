@@ -524,7 +524,7 @@ static struct known_attempt describe(
 void agent_core_link_up(struct agent_core *core, int64_t boot_ms, const struct message_hello *node)
 {
     struct message_hello hello = *node;
-    struct known_attempt *known = xcalloc(core->count + 1, sizeof(*known));
+    _cleanup_free_ struct known_attempt *known = xcalloc(core->count + 1, sizeof(*known));
     size_t count = 0;
     for (size_t i = 0; i < core->count; i++) {
         struct attempt *attempt = core->attempts[i];
@@ -546,7 +546,6 @@ void agent_core_link_up(struct agent_core *core, int64_t boot_ms, const struct m
     core->link = LINK_GREETED;
     heartbeat_greet(core, boot_ms);
     core->effects.send(core->effects.arg, &message_hello_record, &hello);
-    free(known);
 }
 
 void agent_core_link_down(struct agent_core *core)

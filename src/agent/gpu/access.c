@@ -57,12 +57,11 @@ void gpu_access_free(struct gpu_access *access)
 
 static bool needs(const struct gpu_access *access, const struct user_of_gpus *user, const char *path)
 {
-    struct strings paths = { 0 };
+    _cleanup_strings_ struct strings paths = { 0 };
     bool is_found = false;
     gpu_devices_paths(access->devices, &user->grants, &paths);
     for (size_t i = 0; i < paths.count; i++)
         is_found |= strcmp(paths.items[i], path) == 0;
-    strings_clear(&paths);
     return is_found;
 }
 

@@ -2,7 +2,6 @@
 #include "agent/gpu/chores.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -185,14 +184,13 @@ static bool is_wanted(const struct gpu_chores *chores, const char *uuid)
 /* The callbacks may change the list. */
 static void wake(struct gpu_chores *chores, const char *uuid)
 {
-    struct spool_id *ids = xcalloc(chores->n_users + 1, sizeof(*ids));
+    _cleanup_free_ struct spool_id *ids = xcalloc(chores->n_users + 1, sizeof(*ids));
     size_t count = 0;
     for (size_t i = 0; i < chores->n_users; i++)
         if (chores->users[i].is_waiting && strcmp(chores->users[i].uuid, uuid) == 0)
             ids[count++] = chores->users[i].id;
     for (size_t i = 0; i < count; i++)
         chores->on_ready(chores->arg, &ids[i]);
-    free(ids);
 }
 
 /* --- overwriting --- */

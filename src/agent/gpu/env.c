@@ -95,7 +95,6 @@ static void add_uuid(const struct gpus *gpus, const struct record_list *grants, 
 static void add_place(
     const struct gpus *gpus, const struct record_list *grants, size_t i, struct buffer *text)
 {
-    (void)gpus, (void)grants;
     buffer_printf(text, "%zu", i);
 }
 

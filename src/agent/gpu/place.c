@@ -49,7 +49,7 @@ static char *read_switch(const char *sysfs, const char *pci)
 
 void gpu_place_find(const char *sysfs, struct gpu_state *gpus, size_t count)
 {
-    char **switches = xcalloc(count + 1, sizeof(*switches));
+    _cleanup_free_ char **switches = xcalloc(count + 1, sizeof(*switches));
     for (size_t i = 0; i < count; i++) {
         gpus[i].numa = gpus[i].pci != NULL ? read_numa(sysfs, gpus[i].pci) : -1;
         gpus[i].pcie_switch = -1;
@@ -60,7 +60,6 @@ void gpu_place_find(const char *sysfs, struct gpu_state *gpus, size_t count)
     }
     for (size_t i = 0; i < count; i++)
         free(switches[i]);
-    free(switches);
 }
 
 /* --- network interfaces --- */

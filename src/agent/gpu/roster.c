@@ -325,7 +325,7 @@ static bool has_gone(const struct gpu_roster *roster, size_t i, const struct gpu
 static void lose_missing(
     struct gpu_roster *roster, const struct gpu_state *states, const int *places, size_t count)
 {
-    bool *is_seen = xcalloc(roster->gpus.count + 1, sizeof(*is_seen));
+    _cleanup_free_ bool *is_seen = xcalloc(roster->gpus.count + 1, sizeof(*is_seen));
     for (size_t i = 0; i < count; i++)
         if (places[i] >= 0)
             is_seen[places[i]] = true;
@@ -340,7 +340,6 @@ static void lose_missing(
                                       ? "this MIG instance does not exist any more"
                                       : "the driver no longer lists it");
     }
-    free(is_seen);
 }
 
 static size_t count_lost(const struct gpu_roster *roster)

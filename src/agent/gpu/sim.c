@@ -39,7 +39,6 @@ static size_t sim_count(const void *state)
 
 static void sim_driver(void *state, char *text, size_t size)
 {
-    (void)state;
     (void)snprintf(text, size, "sim");
 }
 
@@ -84,7 +83,6 @@ static void sim_sample(void *state, size_t i, struct gpu_state *gpu)
 /* No process runs there that could leave anything behind. */
 static void sim_look(void *state, size_t i, struct gpu_state *gpu)
 {
-    (void)state, (void)i, (void)gpu;
 }
 
 static void sim_close(void *state)

@@ -280,9 +280,8 @@ static struct gpu_claim *list_claims(struct usage_watch *watch, size_t *ret_coun
 static void find_owners(struct usage_watch *watch, struct record_list *gpus)
 {
     size_t count = 0;
-    struct gpu_claim *claims = list_claims(watch, &count);
+    _cleanup_free_ struct gpu_claim *claims = list_claims(watch, &count);
     gpu_owners_fill(watch->owners, gpus, claims, count);
-    free(claims);
 }
 
 static void note_sightings(struct usage_watch *watch, const struct record_list *gpus)
@@ -529,8 +528,8 @@ bool usage_watch_attempt_of(
 {
     size_t count = 0;
     read_spool(watch, boot_ms, wall_ms);
-    struct gpu_claim *claims = xcalloc(watch->count + 1, sizeof(*claims));
-    struct watched **own = xcalloc(watch->count + 1, sizeof(struct watched *));
+    _cleanup_free_ struct gpu_claim *claims = xcalloc(watch->count + 1, sizeof(*claims));
+    _cleanup_free_ struct watched **own = xcalloc(watch->count + 1, sizeof(struct watched *));
     for (size_t i = 0; i < watch->count; i++)
         if (!watch->watched[i]->is_adopted) {
             own[count] = watch->watched[i];
@@ -540,8 +539,6 @@ bool usage_watch_attempt_of(
     bool is_running = claim != NULL && !has_ended(watch, own[claim - claims]);
     if (is_running)
         *ret = own[claim - claims]->id;
-    free(own);
-    free(claims);
     return is_running;
 }
 

@@ -124,7 +124,7 @@ static int check(struct inspector *looks, const struct process_facts *facts, str
 
 static void answer(struct inspector *looks, const struct message_inspect *request)
 {
-    struct process_facts facts = { 0 };
+    _cleanup_(process_facts_clear) struct process_facts facts = { 0 };
     struct error err = { 0 };
     int r = process_facts_read((pid_t)request->pid, request->start, &facts, &err);
     if (r == 0)
@@ -143,7 +143,6 @@ static void answer(struct inspector *looks, const struct message_inspect *reques
     _cleanup_free_ char *gpu_ids = r == 0 ? usage_watch_gpus_of(looks->watch, facts.pid, facts.start) : NULL;
     seen.gpu_ids = gpu_ids;
     looks->on_seen(looks->arg, &seen);
-    process_facts_clear(&facts);
 }
 
 void inspector_take(struct inspector *looks, const struct message_inspect *request)

@@ -76,7 +76,7 @@ static void notify_members(const struct mps_daemon *daemon, const char *text)
 /* Answers all members that wait. With `err`, they are removed from the members. */
 static void answer(struct mps_daemon *daemon, const struct error *err)
 {
-    struct spool_id *ids = xcalloc(daemon->n_members + 1, sizeof(*ids));
+    _cleanup_free_ struct spool_id *ids = xcalloc(daemon->n_members + 1, sizeof(*ids));
     size_t count = 0;
     for (size_t i = 0; i < daemon->n_members; i++)
         if (daemon->members[i].is_waiting)
@@ -88,7 +88,6 @@ static void answer(struct mps_daemon *daemon, const struct error *err)
     }
     if (count > 0)
         daemon->owner->on_answer(daemon->owner->arg, ids, count, err);
-    free(ids);
 }
 
 /* --- servers --- */

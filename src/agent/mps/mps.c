@@ -72,7 +72,7 @@ static void on_gone(void *arg, struct mps_daemon *daemon)
 {
     struct mps *mps = arg;
     size_t count = daemon->n_members;
-    struct spool_id *ids = xcalloc(count + 1, sizeof(*ids));
+    _cleanup_free_ struct spool_id *ids = xcalloc(count + 1, sizeof(*ids));
     for (size_t i = 0; i < count; i++)
         ids[i] = daemon->members[i].id;
     for (size_t i = 0; i < mps->n_daemons; i++)
@@ -81,7 +81,6 @@ static void on_gone(void *arg, struct mps_daemon *daemon)
     mps_folder_remove(daemon->directory);
     mps_daemon_free(daemon);
     on_answer(mps, ids, count, NULL);
-    free(ids);
 }
 
 /* --- jobs --- */

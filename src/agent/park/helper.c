@@ -58,7 +58,6 @@ static volatile sig_atomic_t is_given_up; // the agent no longer waits
 
 static void on_term(int signal)
 {
-    (void)signal;
     is_given_up = 1;
 }
 

@@ -2,7 +2,6 @@
 #include "cli/cluster/node_admit.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
 

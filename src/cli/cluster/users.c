@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* mgpu users: usage per user, and its effect on the order of the queue. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

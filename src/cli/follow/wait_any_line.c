@@ -6,7 +6,6 @@
  */
 #include "cli/follow/wait_any_line.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -107,161 +107,113 @@ static char *turn_gpus(const char *text)
 }
 
 /* "2", "0.5", "2:h200" or "1g.18gb:2". */
-static int read_gpus(
-    struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
+static int read_gpus(const struct ask_value *typed, json_t **ret, struct error *err)
 {
-    _cleanup_free_ char *turned = turn_gpus(text);
-    text = turned != NULL ? turned : text;
-    const char *end = text;
+    _cleanup_free_ char *turned = turn_gpus(typed->text);
+    const char *text = turned != NULL ? turned : typed->text, *end = text;
     int64_t thousandths = read_thousandths(text, &end);
     if (thousandths < 0 || (*end != '\0' && *end != ':'))
-        return refuse_gpus(what, text, err);
+        return refuse_gpus(typed->what, text, err);
     bool is_whole = thousandths % THOUSANDTHS == 0;
     if (!is_whole && thousandths > THOUSANDTHS)
-        return refuse_gpus(what, text, err);
+        return refuse_gpus(typed->what, text, err);
     if (is_whole && (thousandths / THOUSANDTHS > ASK_GPUS_MAX))
-        return error_set(err, -ERANGE, "%s: %.60s is outside 0 to %u", what, text, ASK_GPUS_MAX);
+        return error_set(err, -ERANGE, "%s: %.60s is outside 0 to %u", typed->what, text, ASK_GPUS_MAX);
     if (*end == ':' && end[1] == '\0')
-        return error_set(err, -EINVAL, "%s: '%.60s' has no model after the colon", what, text);
+        return error_set(err, -EINVAL, "%s: '%.60s' has no model after the colon", typed->what, text);
     if (*end == ':' && thousandths == 0)
-        return error_set(err, -EINVAL, "%s: '%.60s' names a model, but no GPU", what, text);
+        return error_set(err, -EINVAL, "%s: '%.60s' names a model, but no GPU", typed->what, text);
     *ret = *end == ':' ? json_string(text) : make_number(thousandths);
-    return *ret == NULL ? error_set(err, -EINVAL, "%s: the model is not UTF-8 text", what) : 0;
+    return *ret == NULL ? error_set(err, -EINVAL, "%s: the model is not UTF-8 text", typed->what) : 0;
 }
 
-static int read_text(
-    struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
+static int read_text(const struct ask_value *typed, json_t **ret, struct error *err)
 {
-    if (text[0] == '\0')
-        return error_set(err, -EINVAL, "%s: the value is empty", what);
-    *ret = json_string(text);
-    return *ret == NULL ? error_set(err, -EINVAL, "%s: the value is not UTF-8 text", what) : 0;
+    if (typed->text[0] == '\0')
+        return error_set(err, -EINVAL, "%s: the value is empty", typed->what);
+    *ret = json_string(typed->text);
+    return *ret == NULL ? error_set(err, -EINVAL, "%s: the value is not UTF-8 text", typed->what) : 0;
 }
 
 /* One that commands would take for a number, a range or the newest job could not be used instead of them. */
-static int read_name(
-    struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
+static int read_name(const struct ask_value *typed, json_t **ret, struct error *err)
 {
-    bool is_number = text[0] != '\0' && text[strspn(text, "0123456789.-")] == '\0';
-    if (!is_number && strcmp(text, "@") != 0)
-        return read_text(client, what, text, ret, err);
-    _cleanup_free_ char *shown = text_escape(text, 40);
-    (void)error_set(err, -EINVAL, "%s: '%s' is not a valid name: it looks like a job number", what, shown);
+    bool is_number = typed->text[0] != '\0' && typed->text[strspn(typed->text, "0123456789.-")] == '\0';
+    if (!is_number && strcmp(typed->text, "@") != 0)
+        return read_text(typed, ret, err);
+    _cleanup_free_ char *shown = text_escape(typed->text, 40);
+    (void)error_set(
+        err, -EINVAL, "%s: '%s' is not a valid name: it looks like a job number", typed->what, shown);
     return error_hint(
-        err, "a name needs at least one letter, such as run-%s", strcmp(text, "@") == 0 ? "1" : shown);
+        err, "a name needs at least one letter, such as run-%s", strcmp(typed->text, "@") == 0 ? "1" : shown);
 }
 
-static int read_gpu_ids(
-    struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
+static int read_gpu_ids(const struct ask_value *typed, json_t **ret, struct error *err)
 {
     struct ask_gpu *gpus = NULL;
     size_t count = 0;
-    int r = parse_gpu_ids(text, &gpus, &count, err);
+    int r = parse_gpu_ids(typed->text, &gpus, &count, err);
     if (r < 0)
-        return name_option("gpu_ids", what, err);
+        return name_option("gpu_ids", typed->what, err);
     ask_gpus_free(gpus, count);
-    return read_text(client, what, text, ret, err);
+    return read_text(typed, ret, err);
 }
 
-static int read_gpu_allow(
-    struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
+static int read_gpu_allow(const struct ask_value *typed, json_t **ret, struct error *err)
 {
     _cleanup_free_ uint32_t *ids = NULL;
     size_t count = 0;
-    int r = parse_id_list(text, what, ASK_GPU_INDEX_MAX, &ids, &count, err);
-    return r < 0 ? r : read_text(client, what, text, ret, err);
+    int r = parse_id_list(typed->text, typed->what, ASK_GPU_INDEX_MAX, &ids, &count, err);
+    return r < 0 ? r : read_text(typed, ret, err);
 }
 
-static int read_size(
-    struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
+static int read_size(const struct ask_value *typed, json_t **ret, struct error *err)
 {
     uint64_t bytes = 0;
-    int r = parse_size(text, what, &bytes, err);
+    int r = parse_size(typed->text, typed->what, &bytes, err);
     if (r == 0)
         *ret = json_integer((json_int_t)bytes);
     return r;
 }
 
-static int read_integer(
-    const char *what, const char *text, int64_t min, int64_t max, json_t **ret, struct error *err)
+static int read_number(const struct ask_value *typed, json_t **ret, struct error *err)
 {
     int64_t value = 0;
-    int r = parse_integer(text, what, min, max, &value, err);
+    int r = parse_integer(typed->text, typed->what, typed->key->least, typed->key->most, &value, err);
     if (r == 0)
         *ret = json_integer(value);
     return r;
 }
 
-static int read_count(
-    struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
-{
-    return read_integer(what, text, 0, UINT32_MAX, ret, err);
-}
-
-static int read_priority(
-    struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
-{
-    return read_integer(what, text, -ASK_PRIORITY_MAX, ASK_PRIORITY_MAX, ret, err);
-}
-
-static int read_nodes(
-    struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
-{
-    return read_integer(what, text, 1, ASK_NODES_MAX, ret, err);
-}
-
-static int read_gpus_per_node(
-    struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
-{
-    return read_integer(what, text, 1, ASK_GPUS_MAX, ret, err);
-}
-
-static int read_requeues(
-    struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
-{
-    return read_integer(what, text, 1, ASK_REQUEUES_MAX, ret, err);
-}
-
-static int read_retry(
-    struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
-{
-    return read_integer(what, text, 0, ASK_RETRY_MAX, ret, err);
-}
-
-static int read_retry_oom(
-    struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
+static int read_retry_oom(const struct ask_value *typed, json_t **ret, struct error *err)
 {
     struct gpu_oom_retry retry;
-    int r = gpu_oom_parse_retry(text, &retry, err);
-    return r < 0 ? name_option("retry_oom", what, err) : read_text(client, what, text, ret, err);
+    int r = gpu_oom_parse_retry(typed->text, &retry, err);
+    return r < 0 ? name_option("retry_oom", typed->what, err) : read_text(typed, ret, err);
 }
 
 /* "auto" is settled before the request is sent (cli/submit/gpu_peak.h). */
-static int read_gpu_mem(
-    struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
+static int read_gpu_mem(const struct ask_value *typed, json_t **ret, struct error *err)
 {
-    return strcmp(text, "auto") == 0 ? read_text(client, what, text, ret, err)
-                                     : read_size(client, what, text, ret, err);
+    return strcmp(typed->text, "auto") == 0 ? read_text(typed, ret, err) : read_size(typed, ret, err);
 }
 
-static int read_share(
-    struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
+static int read_share(const struct ask_value *typed, json_t **ret, struct error *err)
 {
-    if (share_kind_from_name(text) != SHARE_KINDS)
-        return read_text(client, what, text, ret, err);
-    (void)error_set(err, -EINVAL, "%s: '%.40s' is not " SHARE_NAMES, what, text);
+    if (share_kind_from_name(typed->text) != SHARE_KINDS)
+        return read_text(typed, ret, err);
+    (void)error_set(err, -EINVAL, "%s: '%.40s' is not " SHARE_NAMES, typed->what, typed->text);
     return error_hint(err, "%s",
-        strcmp(text, "mig") == 0 ? "a MIG instance counts as a GPU: request it as one"
-                                 : "auto uses the strongest that works on the node");
+        strcmp(typed->text, "mig") == 0 ? "a MIG instance counts as a GPU: request it as one"
+                                        : "auto uses the strongest that works on the node");
 }
 
-static int read_warn_signal(
-    struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
+static int read_warn_signal(const struct ask_value *typed, json_t **ret, struct error *err)
 {
     int signal = 0;
     int64_t before_ms = 0;
-    int r = parse_warn_signal(text, &signal, &before_ms, err);
-    return r < 0 ? name_option("warn_signal", what, err) : read_text(client, what, text, ret, err);
+    int r = parse_warn_signal(typed->text, &signal, &before_ms, err);
+    return r < 0 ? name_option("warn_signal", typed->what, err) : read_text(typed, ret, err);
 }
 
 static bool is_command(const char *text)
@@ -282,66 +234,64 @@ static int add_target(json_t *list, const char *what, const char *text, struct e
 }
 
 /* Commas stand between addresses and URLs; in a command they are its own. */
-static int read_notify(
-    struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
+static int read_notify(const struct ask_value *typed, json_t **ret, struct error *err)
 {
     _cleanup_json_ json_t *list = json_array();
     _cleanup_strings_ struct strings parts = { 0 };
-    _cleanup_free_ char *copy = xstrdup(text);
+    _cleanup_free_ char *copy = xstrdup(typed->text);
     char *rest = copy;
     bool is_list = true;
     for (char *part = NULL; (part = strsep(&rest, ",")) != NULL;) {
         is_list = is_list && !is_command(part);
         strings_add(&parts, part);
     }
-    int r = is_list ? 0 : add_target(list, what, text, err);
+    int r = is_list ? 0 : add_target(list, typed->what, typed->text, err);
     for (size_t i = 0; is_list && r == 0 && i < parts.count; i++)
-        r = add_target(list, what, parts.items[i], err);
+        r = add_target(list, typed->what, parts.items[i], err);
     if (r == 0)
         *ret = take_ptr(list);
     return r;
 }
 
-static int read_notify_on(
-    struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
+static int read_notify_on(const struct ask_value *typed, json_t **ret, struct error *err)
 {
     uint32_t events = 0;
-    int r = parse_notify_on(text, &events, err);
-    return r < 0 ? name_option("notify_on", what, err) : read_text(client, what, text, ret, err);
+    int r = parse_notify_on(typed->text, &events, err);
+    return r < 0 ? name_option("notify_on", typed->what, err) : read_text(typed, ret, err);
 }
 
-static int read_codes(
-    struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
+static int read_codes(const struct ask_value *typed, json_t **ret, struct error *err)
 {
     _cleanup_free_ uint32_t *codes = NULL;
     size_t count = 0;
-    int r = parse_id_list(text, what, 255, &codes, &count, err);
-    return r < 0 ? r : read_text(client, what, text, ret, err);
+    int r = parse_id_list(typed->text, typed->what, 255, &codes, &count, err);
+    return r < 0 ? r : read_text(typed, ret, err);
 }
 
-static int read_cpus(
-    struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
+static int read_cpus(const struct ask_value *typed, json_t **ret, struct error *err)
 {
-    const char *end = text;
-    int64_t thousandths = read_thousandths(text, &end);
+    const char *end = typed->text;
+    int64_t thousandths = read_thousandths(typed->text, &end);
     if (thousandths < 0 || *end != '\0')
-        return error_set(err, -EINVAL, "%s: '%.60s' is not a number of CPUs, such as 4 or 2.5", what, text);
+        return error_set(
+            err, -EINVAL, "%s: '%.60s' is not a number of CPUs, such as 4 or 2.5", typed->what, typed->text);
     if (thousandths == 0 || thousandths > (int64_t)ASK_CPUS_MAX * THOUSANDTHS)
-        return error_set(err, -ERANGE, "%s: %.60s is outside 0.001 to %u", what, text, ASK_CPUS_MAX);
+        return error_set(
+            err, -ERANGE, "%s: %.60s is outside 0.001 to %u", typed->what, typed->text, ASK_CPUS_MAX);
     *ret = make_number(thousandths);
     return 0;
 }
 
 /* Seconds, or text for the server when they are no whole number. */
-static int read_duration(
-    struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
+static int read_duration(const struct ask_value *typed, json_t **ret, struct error *err)
 {
     int64_t ms = 0;
-    int r = parse_duration(text, what, &ms, err);
+    int r = parse_duration(typed->text, typed->what, &ms, err);
     if (r < 0)
         return r;
     if (ms == 0)
-        return error_set(err, -ERANGE, "%s: %.60s is too short; the shortest time is 1ms", what, text);
+        return error_set(
+            err, -ERANGE, "%s: %.60s is too short; the shortest time is 1ms", typed->what, typed->text);
     if (ms % 1000 == 0) {
         *ret = json_integer(ms / 1000);
         return 0;
@@ -351,22 +301,20 @@ static int read_duration(
     return 0;
 }
 
-static int read_time_limit(
-    struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
+static int read_time_limit(const struct ask_value *typed, json_t **ret, struct error *err)
 {
     int64_t ms = 0;
-    int r = parse_duration(text, what, &ms, err);
+    int r = parse_duration(typed->text, typed->what, &ms, err);
     if (r == 0 && ms == 0)
-        r = error_set(err, -ERANGE, "%s: a limit of %.60s leaves no time to run", what, text);
-    return r < 0 ? r : read_duration(client, what, text, ret, err);
+        r = error_set(err, -ERANGE, "%s: a limit of %.60s leaves no time to run", typed->what, typed->text);
+    return r < 0 ? r : read_duration(typed, ret, err);
 }
 
-static int read_when(
-    struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
+static int read_when(const struct ask_value *typed, json_t **ret, struct error *err)
 {
     char utc[64];
     int64_t ms = 0;
-    int r = when_parse(text, what, clock_wall_ms(), &when_local, &ms, err);
+    int r = when_parse(typed->text, typed->what, clock_wall_ms(), &when_local, &ms, err);
     if (r < 0)
         return r;
     utc_format(ms, utc, sizeof(utc));
@@ -374,17 +322,16 @@ static int read_when(
     return 0;
 }
 
-static int read_flag(
-    struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
+static int read_flag(const struct ask_value *typed, json_t **ret, struct error *err)
 {
     static const char *const words[2][3] = { { "no", "false", "0" }, { "yes", "true", "1" } };
     for (int value = 0; value < 2; value++)
         for (size_t i = 0; i < 3; i++)
-            if (strcmp(text, words[value][i]) == 0) {
+            if (strcmp(typed->text, words[value][i]) == 0) {
                 *ret = json_boolean(value);
                 return 0;
             }
-    return error_set(err, -EINVAL, "%s: '%.60s' is not yes or no", what, text);
+    return error_set(err, -EINVAL, "%s: '%.60s' is not yes or no", typed->what, typed->text);
 }
 
 /* An element that still waits in its array becomes a job of its own, because only jobs have numbers. */
@@ -429,24 +376,22 @@ static int find_job(struct client *client, const char *what, char *word, int64_t
     return 0;
 }
 
-static int read_array(
-    struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
+static int read_array(const struct ask_value *typed, json_t **ret, struct error *err)
 {
     struct array array = { 0 };
-    int r = parse_array(text, &array, err);
+    int r = parse_array(typed->text, &array, err);
     if (r < 0)
-        return name_option("array", what, err);
+        return name_option("array", typed->what, err);
     array_clear(&array);
-    return read_text(client, what, text, ret, err);
+    return read_text(typed, ret, err);
 }
 
 /* "41:ok,train:any" with numbers instead of names. */
-static int read_after(
-    struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
+static int read_after(const struct ask_value *typed, json_t **ret, struct error *err)
 {
     _cleanup_buffer_ struct buffer out = { 0 };
-    _cleanup_free_ char *copy = xstrdup(text);
-    const char *separator = strchr(text, '?') != NULL && strchr(text, ',') == NULL ? "?" : ",";
+    _cleanup_free_ char *copy = xstrdup(typed->text);
+    const char *separator = strchr(typed->text, '?') != NULL && strchr(typed->text, ',') == NULL ? "?" : ",";
     char *rest = copy;
     for (char *word = NULL; (word = strsep(&rest, separator)) != NULL;) {
         int64_t id = 0;
@@ -458,7 +403,7 @@ static int read_after(
         const char *kind = colon == NULL ? "ok" : colon + 1;
         if (colon != NULL)
             *colon = '\0';
-        int r = find_job(client, what, word, &id, err);
+        int r = find_job(typed->client, typed->what, word, &id, err);
         if (r < 0)
             return r;
         buffer_printf(&out, "%s%" PRId64 ":%s", out.length > 0 ? separator : "", id, kind);
@@ -467,7 +412,7 @@ static int read_after(
     size_t count = 0;
     int r = parse_after(buffer_text(&out), &jobs, &count, err);
     if (r < 0)
-        return name_option("after", what, err);
+        return name_option("after", typed->what, err);
     free(jobs);
     *ret = json_string(buffer_text(&out));
     return 0;
@@ -483,17 +428,17 @@ static const struct ask_key forms[] = {
     { "gpu_model", "model", "TYPE", NULL, read_text },
     { "gpu_mem", "mem", "SIZE", NULL, read_gpu_mem },
     { "memory", "ram", "SIZE", NULL, read_size },
-    { "nodes", NULL, "N", NULL, read_nodes },
-    { "gpus_per_node", NULL, "N", NULL, read_gpus_per_node },
+    { "nodes", NULL, "N", NULL, read_number, 1, ASK_NODES_MAX },
+    { "gpus_per_node", NULL, "N", NULL, read_number, 1, ASK_GPUS_MAX },
     { "time_limit", "time", "TIME", NULL, read_time_limit },
-    { "priority", NULL, "N", NULL, read_priority },
+    { "priority", NULL, "N", NULL, read_number, -ASK_PRIORITY_MAX, ASK_PRIORITY_MAX },
     { "after", NULL, "JOB[:ok|any|fail|start[+TIME]|corr],...", "start after these jobs have ended",
         read_after },
     { "begin", NULL, "TIME", "earliest start: 18:00, 'Fri 18:00', +2h", read_when },
     { "array", NULL, "LIST", NULL, read_array },
     { "warn_signal", "signal", "SIGNAL[@TIME]", NULL, read_warn_signal },
-    { "max_requeues", NULL, "N", NULL, read_requeues },
-    { "retry", NULL, "N", NULL, read_retry },
+    { "max_requeues", NULL, "N", NULL, read_number, 1, ASK_REQUEUES_MAX },
+    { "retry", NULL, "N", NULL, read_number, 0, ASK_RETRY_MAX },
     { "retry_on", NULL, "LIST", NULL, read_codes },
     { "share", NULL, "KIND", NULL, read_share },
     { "retry_oom", NULL, "FACTOR[,max=SIZE]", NULL, read_retry_oom },
@@ -509,7 +454,7 @@ static const struct ask_key forms[] = {
 
 static const struct ask_key by_kind[RECORD_LIST + 1] = {
     [RECORD_BOOL] = { .argument = "yes|no", .read = read_flag },
-    [RECORD_U32] = { .argument = "N", .read = read_count },
+    [RECORD_U32] = { .argument = "N", .read = read_number, .most = UINT32_MAX },
     [RECORD_SIZE] = { .argument = "SIZE", .read = read_size },
     [RECORD_MILLI] = { .argument = "N", .read = read_cpus },
     [RECORD_DURATION] = { .argument = "TIME", .read = read_duration },
@@ -591,7 +536,7 @@ int ask_set(json_t *request, struct client *client, const char *key, const char 
     struct ask_key row;
     if (!ask_find(key, &row))
         return error_set(err, -EINVAL, "%s: there is no key '%s'", what, key);
-    int r = row.read(client, what, text, &value, err);
+    int r = row.read(&(struct ask_value){ &row, what, text, client }, &value, err);
     if (r < 0)
         return r;
     (void)json_object_set_new(request, key, value);

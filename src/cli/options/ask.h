@@ -6,19 +6,30 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 #include "cli/api/client.h"
 
-typedef int ask_read_fn(
-    struct client *client, const char *what, const char *text, json_t **ret, struct error *err);
+struct ask_key;
+
+/* A value as it was typed. */
+struct ask_value {
+    const struct ask_key *key;
+    const char *what; // the value in messages: "-g"
+    const char *text;
+    struct client *client; // only for names of jobs
+};
+
+typedef int ask_read_fn(const struct ask_value *typed, json_t **ret, struct error *err);
 
 struct ask_key {
     const char *key;      // key of the API
     const char *alias;    // another name for `edit`, or NULL
     const char *argument; // syntax of the value
     const char *help;
-    ask_read_fn *read; // converts the value to the API's form; `client` is used only for names of jobs
+    ask_read_fn *read;   // converts the value to the API's form
+    int64_t least, most; // of a number
 };
 
 /* The keys that can be edited, numbered from 0; false after the last one. */

@@ -2,7 +2,6 @@
 /* The server sends one array per kind of value; here they become rows for list.c. */
 #include "cli/show/gpu_past.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/buffer.h"

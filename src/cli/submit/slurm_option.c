@@ -89,6 +89,23 @@ bool slurm_is_bad_value(const struct error *err)
     return err->code == -EDOM;
 }
 
+int slurm_keep_text(void *target, const struct slurm_option *option, const char *value, struct error *err)
+{
+    *(const char **)(void *)((char *)target + option->member) = value;
+    return 0;
+}
+
+int slurm_keep_flag(void *target, const struct slurm_option *option, const char *value, struct error *err)
+{
+    *((bool *)target + option->member) = true;
+    return 0;
+}
+
+int slurm_set_nothing(void *target, const struct slurm_option *option, const char *value, struct error *err)
+{
+    return 0;
+}
+
 int slurm_set_clusters(void *target, const struct slurm_option *option, const char *value, struct error *err)
 {
     _cleanup_free_ char *copy = xstrdup(value);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #include "base/error.h"
@@ -21,7 +22,7 @@ struct slurm_program {
     const char *usage;                  // text after the name
     const char *help;                   // one line
     const struct slurm_option *options; // terminated by a NULL name; NULL: none
-    /* Returns the exit status. `argv` begins with the name. */
+    /* Returns the exit status. `argv` begins with the name, and has no option for slurm_options_answer(). */
     int (*run)(const struct slurm_program *program, int argc, char **argv);
 };
 
@@ -67,14 +68,19 @@ struct slurm_option {
     const char *variable; // environment variable without the prefix SBATCH_, SRUN_ ...; NULL: none
     const char *help;     // for SLURM_REFUSED: the reason
     const char *key;      // for `set`: the option to set; for SLURM_RECORDED: the name to keep it under
+    size_t member;        // of the target, for slurm_keep_text() and slurm_keep_flag()
 };
 
 /* Rows of a table: an option that mgpu does, one that makes no difference here, and one that is refused, with
  * the reason. */
-#define SLURM_ROW(program, name, letter, argument, set, variable, help)                                      \
+#define SLURM_ROW(program, name_, letter_, argument_, set_, variable_, help_)                                \
     {                                                                                                        \
-        name, letter, argument, program, SLURM_DONE, set, variable, help, NULL                               \
+        .name = name_, .letter = letter_, .argument = argument_, .programs = program, .effect = SLURM_DONE,  \
+        .variable = variable_, .help = help_, .set = set_                                                    \
     }
+/* For `set`: the value, or true, is all that is stored in a member of the target. */
+#define SLURM_TEXT_OF(type, member_) slurm_keep_text, .member = offsetof(type, member_)
+#define SLURM_FLAG_OF(type, member_) slurm_keep_flag, .member = offsetof(type, member_)
 #define SLURM_NO_EFFECT(program, name, letter, argument, variable, help)                                     \
     {                                                                                                        \
         name, letter, argument, program, SLURM_ACCEPTED, NULL, variable, help, NULL                          \
@@ -147,6 +153,10 @@ bool slurm_options_answer(const struct slurm_program *program, int argc, char **
 
 /* True if its argument may be omitted: "[0|1]", but not "[type:]n". */
 bool slurm_option_is_optional(const struct slurm_option *option);
+
+slurm_set_fn slurm_keep_text;   // const char *, borrowed
+slurm_set_fn slurm_keep_flag;   // bool
+slurm_set_fn slurm_set_nothing; // for options that are only counted among those that were given
 
 /* A slurm_set_fn for --clusters: there is one, whose name is SLURM_CLUSTER; "all" is that, too. */
 int slurm_set_clusters(void *target, const struct slurm_option *option, const char *value, struct error *err);

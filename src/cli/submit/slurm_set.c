@@ -103,7 +103,6 @@ SETTER(nodes)
     const char *dash = strchr(value, '-');
     _cleanup_free_ char *least = xstrndup(value, dash != NULL ? (size_t)(dash - value) : strlen(value));
     int64_t most = 0;
-    (void)option;
     if (job->refusal == too_many)
         job->refusal = NULL; // of a value that this one replaces
     if (is_huge_count(least)) {
@@ -177,7 +176,6 @@ SETTER(least_time)
 SETTER(nice)
 {
     struct slurm_job *job = target;
-    (void)option;
     job->nice = 100;
     int r = value == NULL ? 0 : parse_integer(value, "--nice", INT32_MIN, INT32_MAX, &job->nice, err);
     int64_t priority = job->nice > ASK_PRIORITY_MAX    ? -ASK_PRIORITY_MAX
@@ -212,7 +210,6 @@ SETTER(dependency)
 {
     struct slurm_job *job = target;
     char *after = NULL;
-    (void)option;
     int r = slurm_parse_dependency(value, &after, err);
     strings_clear(&job->submit.after);
     if (after != NULL)
@@ -241,7 +238,6 @@ SETTER(signal)
 SETTER(text)
 {
     struct slurm_job *job = target;
-    (void)err;
     const struct {
         const char *name;
         const char **text;
@@ -269,7 +265,6 @@ SETTER(open_mode)
 SETTER(array)
 {
     struct slurm_job *job = target;
-    (void)option;
     _cleanup_free_ char *indexes = slurm_array_indexes(value);
     if (indexes[0] == '\0') // a job that is not an array
         return 0;
@@ -288,7 +283,6 @@ SETTER(export)
     _cleanup_free_ char *copy = xstrdup(value);
     char *rest = copy;
     bool is_all = false;
-    (void)option, (void)err;
     for (char *word = NULL; (word = strsep(&rest, ",")) != NULL;) {
         char *equals = strchr(word, '=');
         if (strcasecmp(word, "ALL") == 0)
@@ -311,7 +305,6 @@ SETTER(export)
 SETTER(partition)
 {
     struct slurm_job *job = target;
-    (void)option, (void)err;
     (void)json_object_set_new(ask_of(job), "partition", json_string(value));
     return 0;
 }
@@ -350,7 +343,6 @@ SETTER(mail_type)
 SETTER(image)
 {
     struct slurm_job *job = target;
-    (void)option;
     strings_add(&job->kept, value);
     char *image = job->kept.items[job->kept.count - 1];
     for (char *p = image; *p != '\0'; p++)
@@ -365,7 +357,6 @@ SETTER(mounts)
     _cleanup_free_ char *copy = xstrdup(value);
     char *rest = copy;
     int r = 0;
-    (void)option;
     for (char *one = NULL; r == 0 && (one = strsep(&rest, ",")) != NULL;)
         r = image_add_mount(&job->submit.image, one, err);
     return r;
@@ -376,7 +367,6 @@ SETTER(mounts)
 SETTER(flag)
 {
     struct slurm_job *job = target;
-    (void)err;
     const struct {
         const char *name;
         bool *flag;
@@ -406,7 +396,6 @@ SETTER(constraint)
 {
     struct slurm_job *job = target;
     const char *bad = strpbrk(value, "&*[](),:");
-    (void)option, (void)err;
     if (bad != NULL || value[0] == '\0')
         job->refusal =
             "Invalid feature specification: features are GPU models, one or several, as in a100|h100";
@@ -460,7 +449,6 @@ SETTER(export_file)
 {
     struct slurm_job *job = target;
     _cleanup_buffer_ struct buffer text = { 0 };
-    (void)option;
     int r = read_source("--export-file", value, &text, err);
     if (r < 0) {
         struct error why = *err;
@@ -482,7 +470,6 @@ SETTER(nodefile)
 {
     struct slurm_job *job = target;
     _cleanup_buffer_ struct buffer text = { 0 }, list = { 0 };
-    (void)option;
     int r = read_source("--nodefile", value, &text, err);
     if (r < 0) {
         (void)error_set(
@@ -510,7 +497,6 @@ SETTER(kill_command)
 SETTER(immediate)
 {
     struct slurm_job *job = target;
-    (void)option;
     job->immediate_s = 1;
     int r = value == NULL ? 0 : parse_integer(value, "--immediate", 0, INT32_MAX, &job->immediate_s, err);
     if (r == 0 && job->immediate_s == 0)
@@ -521,7 +507,6 @@ SETTER(immediate)
 SETTER(requeue)
 {
     bool is_on = strcmp(option->name, "requeue") == 0;
-    (void)value, (void)err;
     (void)json_object_set_new(ask_of(target), "requeue_on_node_lost", json_boolean(is_on));
     (void)json_object_set_new(ask_of(target), "no_restart", json_boolean(!is_on));
     return 0;
@@ -529,7 +514,6 @@ SETTER(requeue)
 
 SETTER(kill)
 {
-    (void)option, (void)err;
     ((struct slurm_job *)target)->is_killed_on_exit = value == NULL || strcmp(value, "0") != 0;
     return 0;
 }
@@ -537,7 +521,6 @@ SETTER(kill)
 SETTER(message_timeout)
 {
     int64_t seconds = 0;
-    (void)target;
     if (parse_integer(value, option->name, 1, INT32_MAX / 1000, &seconds, NULL) < 0)
         return slurm_bad_number(option, value, err);
     client_answer_within((int)seconds * 1000);

@@ -88,11 +88,10 @@ static bool has_sign(const struct word *word)
 
 static bool is_accepted(const struct call *call, const struct word *word)
 {
-    struct submit_options scratch = { 0 };
+    _cleanup_(submit_options_clear) struct submit_options scratch = { 0 };
     struct call trial = { .options = &scratch, .command = call->command };
     struct error err = { 0 };
     int r = options_set(&trial, word->row, word->value, &err);
-    submit_options_clear(&scratch);
     return r == 0;
 }
 

@@ -119,9 +119,8 @@ static int read_axis(const char *text, struct axis *axis, struct error *err)
 
 int sweep_check(const char *text, struct error *err)
 {
-    struct axes axes = { .items = xcalloc(1, sizeof(struct axis)), .count = 1 };
+    _cleanup_(axes_clear) struct axes axes = { .items = xcalloc(1, sizeof(struct axis)), .count = 1 };
     int r = read_axis(text, axes.items, err);
-    axes_clear(&axes);
     return r;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What is shown, and how. Permanent choices are saved (top/prefs.h). */
 #include <ctype.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
  * number. */
 #include "cli/top/columns.h"
 
-#include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 

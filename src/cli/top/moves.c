@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Navigation: rows, panels, pages. The selected job is identified by its number, so the selection stays when
  * rows move. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -7,7 +7,6 @@
 #include "cli/top/wire.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* mgpu cancel: removes waiting jobs from the queue and ends running ones. */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

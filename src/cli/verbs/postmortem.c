@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* mgpu postmortem: the history of a job in words, on one page. */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

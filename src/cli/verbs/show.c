@@ -166,7 +166,7 @@ static void append_flags(struct buffer *out, const json_t *job)
 
 static void print_request(const struct page *page)
 {
-    struct buffer text = { 0 };
+    _cleanup_buffer_ struct buffer text = { 0 };
     int64_t retries = field_integer(page->job, "retry", 0);
     _cleanup_free_ char *request = why_request(page->job);
     buffer_append_text(&text, request);
@@ -190,7 +190,6 @@ static void print_request(const struct page *page)
         buffer_printf(&text, ", at most %s of its output kept", most);
     }
     show_print_line(page, "requested", buffer_text(&text));
-    buffer_clear(&text);
 }
 
 static void print_time(const struct page *page, const char *label, const char *name)

@@ -2,7 +2,6 @@
 /* mgpu signal, suspend, continue, requeue: actions on running jobs. */
 #include <ctype.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
 

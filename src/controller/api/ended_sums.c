@@ -21,7 +21,6 @@ static void write_user(struct serve *serve, const struct ended_sum *sum, json_t 
 
 static void write_group(struct serve *serve, const struct ended_sum *sum, json_t *object)
 {
-    (void)serve;
     (void)json_object_set_new(object, "group", accounts_group_name((uint32_t)sum->number));
     (void)json_object_set_new(object, "gid", json_integer(sum->number));
 }
@@ -29,14 +28,12 @@ static void write_group(struct serve *serve, const struct ended_sum *sum, json_t
 static void write_day(struct serve *serve, const struct ended_sum *sum, json_t *object)
 {
     char text[32];
-    (void)serve;
     utc_format(sum->number * DAY_MS, text, sizeof(text));
     (void)json_object_set_new(object, "day", json_stringn(text, strcspn(text, "T")));
 }
 
 static void write_node(struct serve *serve, const struct ended_sum *sum, json_t *object)
 {
-    (void)serve;
     (void)json_object_set_new(
         object, "node", sum->node[0] != '\0' ? json_text_string(sum->node) : json_null());
 }

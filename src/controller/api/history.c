@@ -76,7 +76,7 @@ static json_t *write_gpu(const struct answering *answering, const char *node, co
         { "temperature_c", "temperature_c_max" },
     };
     const struct question *question = answering->question;
-    struct history_point *points = xcalloc(question->points, sizeof(*points));
+    _cleanup_free_ struct history_point *points = xcalloc(question->points, sizeof(*points));
     gpu_history_read(
         answering->history, gpu->uuid, question->from_s, question->step_s, points, question->points);
     json_t *object = json_object();
@@ -86,7 +86,6 @@ static json_t *write_gpu(const struct answering *answering, const char *node, co
     for (size_t i = 0; i < HISTORY_VALUES; i++)
         for (size_t k = 0; k < 2; k++)
             (void)json_object_set_new(object, names[i][k], column(points, question->points, i, k == 1));
-    free(points);
     return object;
 }
 
@@ -105,7 +104,6 @@ static void add_node(void *arg, const struct core_node *node)
 
 static void count_node(void *arg, const struct core_node *node)
 {
-    (void)node;
     ++*(size_t *)arg;
 }
 

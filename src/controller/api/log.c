@@ -30,7 +30,6 @@
 #include "controller/nodes/streams.h"
 #include "job/behind.h"
 #include "job/launch.h"
-#include "wire/limits.h"
 
 #define STREAM_INPUT_MAX (64U << 10)
 #define PIECE_MAX        (64U << 10) // bytes per read

@@ -29,7 +29,7 @@ static json_t *write_parameters(const struct route *route)
 /* "/api/v1/jobs/{id}/log" and GET: "get_jobs_id_log". */
 static void add_operation_id(json_t *operation, const struct route *route)
 {
-    struct buffer id = { 0 };
+    _cleanup_buffer_ struct buffer id = { 0 };
     const char *path = strncmp(route->path, "/api/v1", 7) == 0 ? route->path + 7 : route->path;
     buffer_printf(&id, "%s%s", route->method, path);
     char *text = buffer_text(&id);
@@ -42,7 +42,6 @@ static void add_operation_id(json_t *operation, const struct route *route)
     }
     text[kept] = '\0';
     (void)json_object_set_new(operation, "operationId", json_string(text));
-    buffer_clear(&id);
 }
 
 static json_t *write_success(const struct route *route)

@@ -16,14 +16,13 @@ static json_t *write_seconds(int64_t ms)
 static json_t *write_nodes(const struct core *core, const char *name)
 {
     const struct cluster *known = sched_known(core_sched(core));
-    struct sched_request request = { .partition = xstrdup(name) };
+    _cleanup_(request_clear) struct sched_request request = { .partition = xstrdup(name) };
     int32_t ignored = 0;
     json_t *array = json_array();
     request.partitions = cluster_partition_bits(known, name, &ignored);
     for (size_t i = 0; i < known->n_nodes; i++)
         if (cluster_node_admits(&known->nodes[i], &request))
             (void)json_array_append_new(array, json_text_string(known->nodes[i].name));
-    request_clear(&request);
     return array;
 }
 

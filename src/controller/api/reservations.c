@@ -60,7 +60,7 @@ static void on_reserved(struct request *request, const struct core_answer *answe
 /* Converts names to numbers: "1000,1001". */
 static int read_users(struct request *request, const struct strings *users, char **ret, struct error *err)
 {
-    struct buffer text = { 0 };
+    _cleanup_buffer_ struct buffer text = { 0 };
     int r = 0;
     for (size_t i = 0; r == 0 && i < users->count; i++) {
         uint32_t uid = 0;
@@ -70,7 +70,6 @@ static int read_users(struct request *request, const struct strings *users, char
         buffer_printf(&text, "%s%" PRIu32, i > 0 ? "," : "", uid);
     }
     *ret = r == 0 && text.length > 0 ? buffer_take(&text) : NULL;
-    buffer_clear(&text);
     return r;
 }
 
@@ -95,7 +94,7 @@ void handle_reserve(struct request *request)
 {
     struct error err = { 0 };
     struct reserve_request asked = { 0 };
-    struct cluster_change change = { 0 };
+    _cleanup_(cluster_change_clear) struct cluster_change change = { 0 };
     int r = request_read_body(request, &reserve_request_record, &asked, &err);
     if (r == 0)
         r = make_change(request, &asked, &change, &err);
@@ -107,7 +106,6 @@ void handle_reserve(struct request *request)
         core_reserve(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who,
             &change, request);
     }
-    cluster_change_clear(&change);
 }
 
 static void on_unreserved(struct request *request, const struct core_answer *answer)

@@ -269,7 +269,6 @@ static void on_login_used(void *arg, uint64_t id, int result)
     struct request *request = arg;
     struct error err = { 0 };
     uint8_t hash[TOKEN_HASH_SIZE];
-    (void)id;
     if (request_is_over(request)) {
         request_unref(request);
         return;

@@ -53,7 +53,7 @@ int cluster_open(const struct cluster_options *options, struct cluster **ret, st
 
 static int try_to_found(struct cluster *cluster, struct etcd *etcd, struct error *err)
 {
-    struct cluster_view view = { 0 };
+    _cleanup_(cluster_view_clear) struct cluster_view view = { 0 };
     struct store_replica *replica = NULL;
     _cleanup_free_ char *instance = NULL;
     int r = cluster_log_read(etcd, UINT64_MAX, &view, err);
@@ -84,7 +84,6 @@ static int try_to_found(struct cluster *cluster, struct etcd *etcd, struct error
     r = cluster_snapshot(cluster, etcd, 0, instance, NULL, err);
 out:
     store_replica_close(replica);
-    cluster_view_clear(&view);
     return r;
 }
 
@@ -187,13 +186,12 @@ const struct store_log_writer *cluster_writer(struct cluster *cluster)
 int cluster_dissolve(struct cluster *cluster, struct error *err)
 {
     struct etcd_txn txn = { 0 };
-    struct etcd_result result = { 0 };
+    _cleanup_(etcd_result_clear) struct etcd_result result = { 0 };
     etcd_txn_if_created_at(&txn, cluster->log_etcd, KEY_LEADER, leadership_revision(cluster->leadership));
     etcd_txn_delete(&txn, cluster->log_etcd, "", "~");
     int r = etcd_commit(cluster->log_etcd, &txn, REQUEST_MS, &result, err);
     if (r == 0 && !result.is_success)
         r = error_set(err, -ECANCELED, "this controller no longer leads the cluster");
-    etcd_result_clear(&result);
     return r == 0 ? store_replica_leave(cluster->store_dir, err) : r;
 }
 

@@ -323,12 +323,11 @@ static void delete_range(struct etcd_txn *txn, const struct etcd *etcd, const ch
 static int read_base_revision(struct etcd *etcd, int64_t *ret, struct error *err)
 {
     struct etcd_txn txn = { 0 };
-    struct etcd_result result = { 0 };
+    _cleanup_(etcd_result_clear) struct etcd_result result = { 0 };
     etcd_txn_read(&txn, etcd, KEY_BASE, NULL, 0);
     int r = etcd_commit(etcd, &txn, REQUEST_MS, &result, err);
     const struct etcd_key *key = r == 0 ? etcd_result_find(&result, KEY_BASE) : NULL;
     *ret = key != NULL ? key->modified : 0;
-    etcd_result_clear(&result);
     return r;
 }
 

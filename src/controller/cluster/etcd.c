@@ -379,7 +379,6 @@ static size_t on_watch_bytes(char *bytes, size_t size, size_t count, void *arg)
 static int on_progress(void *arg, curl_off_t all, curl_off_t now, curl_off_t up_all, curl_off_t up)
 {
     const struct etcd_watching *watching = arg;
-    (void)all, (void)now, (void)up_all, (void)up;
     return !watching->may_continue(watching->arg);
 }
 

@@ -163,7 +163,7 @@ static int try_claim(struct leadership *leadership, const char *name, struct err
 {
     struct etcd *etcd = leadership->etcd;
     struct etcd_txn txn = { 0 };
-    struct etcd_result result = { 0 };
+    _cleanup_(etcd_result_clear) struct etcd_result result = { 0 };
     etcd_txn_if_created_at(&txn, etcd, KEY_LEADER, 0);
     etcd_txn_put(&txn, etcd, KEY_LEADER, name, strlen(name), leadership->lease);
     etcd_txn_otherwise_read(&txn, etcd, KEY_LEADER);
@@ -173,7 +173,6 @@ static int try_claim(struct leadership *leadership, const char *name, struct err
         leadership->revision = result.revision;
     else if (r == 0 && there != NULL && there->lease == leadership->lease)
         leadership->revision = there->created;
-    etcd_result_clear(&result);
     return r;
 }
 

@@ -171,7 +171,6 @@ static int read_partition_key(
 static int read_partition(
     struct reader *reader, const yaml_node_t *key, const yaml_node_t *value, const void *arg)
 {
-    (void)arg;
     if (value->type != YAML_MAPPING_NODE)
         return at(reader, value,
             error_set(
@@ -207,7 +206,6 @@ static int read_others(struct reader *reader, const yaml_node_t *value)
 static int read_role(struct reader *reader, const yaml_node_t *key, const yaml_node_t *value, const void *arg)
 {
     enum role role = role_find(text_of(key));
-    (void)arg;
     if (strcmp(text_of(key), "others") == 0)
         return read_others(reader, value);
     if (role == ROLES) {
@@ -245,7 +243,6 @@ static int read_pair(struct reader *reader, const yaml_node_t *key, const yaml_n
         { "partitions", read_partition, NULL },
         { "roles", read_role, NULL },
     };
-    (void)arg;
     for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
         if (strcmp(sections[i].key, text_of(key)) != 0)
             continue;

@@ -164,7 +164,7 @@ void core_begin_attempt(struct core *core, struct core_entry *entry, const char 
 
 void core_end_attempt(struct core *core, struct core_entry *entry, enum job_end end, const char *text)
 {
-    struct job_event event = {
+    _cleanup_(job_event_clear) struct job_event event = {
         .attempt = entry->job->attempt,
         .end = end,
         .exit_code = 125,
@@ -173,7 +173,6 @@ void core_end_attempt(struct core *core, struct core_entry *entry, enum job_end 
     if (entry->job->started_ms != 0) // its end was not reported: the maximum possible
         event.run_ms = core->now_ms - entry->job->started_ms;
     end_attempt(core, entry, &event);
-    job_event_clear(&event);
 }
 
 /* If a command failed after a driver error on one of its GPUs, that error is the reason. */
@@ -218,13 +217,12 @@ static int64_t return_wait_ms(uint32_t returns)
 
 static void give_back(struct core *core, struct core_entry *entry, int64_t wait_ms, const char *text)
 {
-    struct job_event event = { .type = EVENT_RETURNED,
+    _cleanup_(job_event_clear) struct job_event event = { .type = EVENT_RETURNED,
         .attempt = entry->job->attempt,
         .reason = reason_in_attempt(entry->job),
         .retry_ms = core->now_ms + wait_ms,
         .text = xstrdup(text) };
     core_change(core, entry, &event, NULL);
-    job_event_clear(&event);
 }
 
 void core_give_back_paced(struct core *core, struct core_entry *entry, const char *text)
@@ -307,7 +305,7 @@ void core_allocate(
     const struct alloc_node *first = &allocation->nodes[0];
     const char *name = cluster->nodes[first->node].name;
     const struct core_node *where = core_find_node(core, name);
-    struct job_event event = {
+    _cleanup_(job_event_clear) struct job_event event = {
         .type = EVENT_ALLOCATED,
         .attempt = entry->job->attempt + 1,
         .token = core_next_token(core, entry),
@@ -321,7 +319,6 @@ void core_allocate(
     core_write_grants(core, allocation, &event.gpus);
     write_nodes(core, allocation, &event);
     core_change(core, entry, &event, NULL);
-    job_event_clear(&event);
 }
 
 /* --- reports of nodes about attempts --- */

@@ -56,8 +56,8 @@ void core_enqueue(struct core *core, struct core_entry *entry, const struct core
 /* It waits for the GPUs that it left, or for as many of the same kind on its node. */
 static void enqueue_owed(struct core *core, struct core_entry *entry, bool is_known)
 {
-    struct description description;
-    struct allocation left;
+    _cleanup_(description_clear) struct description description;
+    _cleanup_(allocation_clear) struct allocation left;
     struct error err;
     const struct core_facts none = { 0 };
     struct job_ask ask;
@@ -70,8 +70,6 @@ static void enqueue_owed(struct core *core, struct core_entry *entry, bool is_kn
     description.spec.hold = stays ? BLOCK_HELD_USER : 0;
     park_times_of_job(sched_cluster(core->sched), entry->job, core->now_ms, &description.spec, &left);
     (is_known ? sched_edit : sched_submit)(core->sched, core->now_ms, &description.spec);
-    allocation_clear(&left);
-    description_clear(&description);
 }
 
 void core_enqueue_parked(struct core *core, struct core_entry *entry, bool is_known)
@@ -108,7 +106,7 @@ void core_enqueue_behind(struct core *core, struct core_entry *entry)
 
 void core_resume(struct core *core, struct core_entry *entry)
 {
-    struct description description;
+    _cleanup_(description_clear) struct description description;
     struct allocation allocation, left; // `left` stays empty: the job is not parked
     struct error err;
     const struct core_facts none = { 0 };
@@ -125,5 +123,4 @@ void core_resume(struct core *core, struct core_entry *entry)
     sched_resume(core->sched, core->now_ms, &description.spec, &allocation, started_ms);
     sched_idle(core->sched, core->now_ms, job->id, job->idle_level == IDLE_YIELDS);
     allocation_clear(&allocation);
-    description_clear(&description);
 }

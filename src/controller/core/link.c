@@ -6,7 +6,6 @@
 #include "controller/core/link.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -71,11 +71,10 @@ static int load_fault(struct core *core, const struct cluster_change *change, st
 static int load_change(struct core *core, const uint8_t *bytes, size_t length,
     int (*take)(struct core *core, const struct cluster_change *change, struct error *err), struct error *err)
 {
-    struct cluster_change change;
+    _cleanup_(cluster_change_clear) struct cluster_change change;
     int r = record_decode(&cluster_change_record, bytes, length, &change, err);
     if (r == 0)
         r = take(core, &change, err);
-    cluster_change_clear(&change);
     return r;
 }
 

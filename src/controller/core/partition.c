@@ -102,7 +102,6 @@ struct addition {
 static int add_terms(const struct core_partition *partition, const void *arg, struct error *err)
 {
     struct core_partition_terms *terms = ((const struct addition *)arg)->to;
-    (void)err;
     lower(&terms->max_time_ms, partition->max_time_ms);
     lower(&terms->default_time_ms, partition->default_time_ms);
     if (terms->name == NULL && !partition->is_builtin)

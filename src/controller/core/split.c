@@ -26,7 +26,7 @@ struct core_entry *core_split(struct core *core, struct core_entry *array, uint3
     uint64_t id = ++core->last_job;
     struct job_event split = { .type = EVENT_SPLIT, .array_index = index, .element = id };
     core_change(core, array, &split, NULL);
-    struct job_ask ask;
+    _cleanup_(job_ask_clear) struct job_ask ask;
     job_ask_copy(&ask, array->job->ask);
     char *own_after = after != NULL ? xstrdup(after) : NULL; // `after` may belong to the array
     free(ask.after);
@@ -47,7 +47,6 @@ struct core_entry *core_split(struct core *core, struct core_entry *array, uint3
         .credential = { .items = &credential, .count = credential.token != 0 },
     };
     core_change(core, entry, &event, NULL);
-    job_ask_clear(&ask);
     return entry;
 }
 

@@ -2,7 +2,6 @@
 #include "controller/http/slices.h"
 
 #include "controller/http/fair_queue.h"
-#include "wire/limits.h"
 
 #define SLICE_BYTES ((size_t)128 << 10)
 

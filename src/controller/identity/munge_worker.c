@@ -142,7 +142,6 @@ static void on_done(int fd, short what, void *arg)
 {
     struct munge_worker *worker = arg;
     eventfd_t count;
-    (void)what;
     (void)eventfd_read(fd, &count);
     (void)pthread_mutex_lock(&worker->room->mutex);
     struct question *next = NULL, *question = take_ptr(worker->room->done);
@@ -181,7 +180,6 @@ static void on_deadline(int fd, short what, void *arg)
     struct question *question = arg;
     struct error err = { 0 };
     bool is_done = false;
-    (void)fd, (void)what;
     /* Everything that the loop needs is read before the thread may free the question. */
     struct event *deadline = question->deadline;
     munge_answer_fn *on_answer = question->on_answer;

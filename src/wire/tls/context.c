@@ -56,7 +56,6 @@ static int use_own(SSL_CTX *context, EVP_PKEY *key, X509 *certificate)
 
 static int believe_key(X509_STORE_CTX *store, void *arg)
 {
-    (void)store, (void)arg;
     return 1;
 }
 
@@ -74,7 +73,6 @@ static int choose_purpose(SSL *ssl, const unsigned char **ret, unsigned char *re
             *ret_length = offered[at];
             return SSL_TLSEXT_ERR_OK;
         }
-    (void)ssl;
     return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 

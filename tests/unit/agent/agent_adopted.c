@@ -49,6 +49,8 @@ static int teardown(void **state)
     return rmdir(place);
 }
 
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
 static void stage(uint32_t uid, uint64_t start)
 {
     struct gpu_grant grant = { .index = 3 };
@@ -75,7 +77,7 @@ static void end_child(void)
     assert_int_equal(waitid(P_PID, (id_t)child, &end, WEXITED | WNOWAIT), 0);
 }
 
-static void adoption_lasts_as_long_as_its_process(void **state)
+CASE(adoption_lasts_as_long_as_its_process)
 {
     struct launch_started started;
     assert_false(adopted_is(dirfd_of_entry));
@@ -98,7 +100,7 @@ static void adoption_lasts_as_long_as_its_process(void **state)
     record_clear(&launch_exit_record, &record);
 }
 
-static void a_process_of_another_user_is_not_begun(void **state)
+CASE(a_process_of_another_user_is_not_begun)
 {
     stage(getuid() + 1, process_start_time(child));
     assert_int_equal(adopted_begin(dirfd_of_entry, NULL), 1);
@@ -108,7 +110,7 @@ static void a_process_of_another_user_is_not_begun(void **state)
     record_clear(&launch_exit_record, &record);
 }
 
-static void another_process_of_that_number_is_not_begun(void **state)
+CASE(another_process_of_that_number_is_not_begun)
 {
     stage(getuid(), process_start_time(child) + 1);
     assert_int_equal(adopted_begin(dirfd_of_entry, NULL), 1);
@@ -118,7 +120,7 @@ static void another_process_of_that_number_is_not_begun(void **state)
     record_clear(&launch_exit_record, &record);
 }
 
-static void released_adoption_leaves_its_process_running(void **state)
+CASE(released_adoption_leaves_its_process_running)
 {
     stage(getuid(), process_start_time(child));
     assert_int_equal(adopted_begin(dirfd_of_entry, NULL), 1);
@@ -130,7 +132,7 @@ static void released_adoption_leaves_its_process_running(void **state)
     record_clear(&launch_exit_record, &record);
 }
 
-static void a_process_is_ended_only_when_that_is_asked_for(void **state)
+CASE(a_process_is_ended_only_when_that_is_asked_for)
 {
     int status = 0;
     struct event_base *base = event_base_new();
@@ -147,7 +149,7 @@ static void a_process_is_ended_only_when_that_is_asked_for(void **state)
 }
 
 /* It ran a program that belongs to somebody else, and neither its owner nor a controller may end that. */
-static void a_process_that_is_another_users_by_now_is_not_signalled(void **state)
+CASE(a_process_that_is_another_users_by_now_is_not_signalled)
 {
     int status = 0;
     struct event_base *base = event_base_new();
@@ -159,7 +161,7 @@ static void a_process_that_is_another_users_by_now_is_not_signalled(void **state
     event_base_free(base);
 }
 
-static void the_facts_of_a_process_are_its_own(void **state)
+CASE(the_facts_of_a_process_are_its_own)
 {
     struct process_facts facts;
     struct error err = { 0 };
@@ -174,20 +176,4 @@ static void the_facts_of_a_process_are_its_own(void **state)
     assert_non_null(strstr(err.message, "belongs to another process"));
     assert_int_equal(process_facts_read(0x3fffff, 0, &facts, &err), -ESRCH);
     assert_int_equal(process_facts_read(-5, 0, &facts, &err), -ESRCH);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(adoption_lasts_as_long_as_its_process),
-        CASE(a_process_of_another_user_is_not_begun),
-        CASE(another_process_of_that_number_is_not_begun),
-        CASE(released_adoption_leaves_its_process_running),
-        CASE(a_process_is_ended_only_when_that_is_asked_for),
-        CASE(a_process_that_is_another_users_by_now_is_not_signalled),
-        CASE(the_facts_of_a_process_are_its_own),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

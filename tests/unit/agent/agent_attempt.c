@@ -23,7 +23,7 @@ static void check(const struct expectation *rows, size_t count)
 #define GO   .verdict = VERDICT_GO
 #define NOGO .verdict = VERDICT_NOGO
 
-static void a_launch_is_staged_started_and_waited_for(void **state)
+TEST(a_launch_is_staged_started_and_waited_for)
 {
     const struct expectation rows[] = {
         { { 0 }, WANT_RUN, ATTEMPT_STAGE },
@@ -39,7 +39,7 @@ static void a_launch_is_staged_started_and_waited_for(void **state)
     CHECK(rows);
 }
 
-static void rank_is_released_when_all_are_ready(void **state)
+TEST(rank_is_released_when_all_are_ready)
 {
     const struct expectation rows[] = {
         { { .has_spec = true, .is_alive = true }, WANT_GO, ATTEMPT_WAIT },
@@ -55,7 +55,7 @@ static void rank_is_released_when_all_are_ready(void **state)
     CHECK(rows);
 }
 
-static void a_guess_is_prepared_once_and_dropped_by_its_verdict(void **state)
+TEST(a_guess_is_prepared_once_and_dropped_by_its_verdict)
 {
     const struct expectation rows[] = {
         { { 0 }, WANT_PREPARED, ATTEMPT_STAGE },
@@ -72,7 +72,7 @@ static void a_guess_is_prepared_once_and_dropped_by_its_verdict(void **state)
     CHECK(rows);
 }
 
-static void what_nobody_asked_for_yet_is_left_alone(void **state)
+TEST(what_nobody_asked_for_yet_is_left_alone)
 {
     const struct expectation rows[] = {
         { { 0 }, WANT_NOTHING, ATTEMPT_WAIT },
@@ -85,7 +85,7 @@ static void what_nobody_asked_for_yet_is_left_alone(void **state)
     CHECK(rows);
 }
 
-static void a_dead_shepherd_is_finished_for_whatever_is_wanted(void **state)
+TEST(a_dead_shepherd_is_finished_for_whatever_is_wanted)
 {
     for (enum attempt_want want = WANT_NOTHING; want < ATTEMPT_WANTS; want++) {
         const struct expectation rows[] = { { { .has_spec = true, GO }, want, ATTEMPT_ADOPT } };
@@ -93,7 +93,7 @@ static void a_dead_shepherd_is_finished_for_whatever_is_wanted(void **state)
     }
 }
 
-static void a_stop_settles_what_has_no_verdict_and_tells_what_runs(void **state)
+TEST(a_stop_settles_what_has_no_verdict_and_tells_what_runs)
 {
     const struct expectation rows[] = {
         { { 0 }, WANT_STOP, ATTEMPT_SETTLE },
@@ -107,7 +107,7 @@ static void a_stop_settles_what_has_no_verdict_and_tells_what_runs(void **state)
     CHECK(rows);
 }
 
-static void a_forgotten_attempt_goes_when_nothing_of_it_is_left(void **state)
+TEST(a_forgotten_attempt_goes_when_nothing_of_it_is_left)
 {
     const struct expectation rows[] = {
         { { 0 }, WANT_RELEASED, ATTEMPT_REMOVE },
@@ -121,7 +121,7 @@ static void a_forgotten_attempt_goes_when_nothing_of_it_is_left(void **state)
     CHECK(rows);
 }
 
-static void what_outlived_the_exit_record_is_killed_first(void **state)
+TEST(what_outlived_the_exit_record_is_killed_first)
 {
     for (enum attempt_want want = WANT_NOTHING; want < ATTEMPT_WANTS; want++) {
         const struct expectation rows[] = {
@@ -158,7 +158,7 @@ static void check_safety(const struct attempt_observation *observed, enum attemp
         assert_int_equal(action, ATTEMPT_REPORT_EXITED);
 }
 
-static void no_look_leads_to_a_second_start_or_a_lost_end(void **state)
+TEST(no_look_leads_to_a_second_start_or_a_lost_end)
 {
     for (unsigned int bits = 0; bits < 16; bits++) {
         for (enum spool_verdict verdict = VERDICT_NONE; verdict <= VERDICT_NOGO; verdict++) {
@@ -174,20 +174,4 @@ static void no_look_leads_to_a_second_start_or_a_lost_end(void **state)
             }
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_launch_is_staged_started_and_waited_for),
-        cmocka_unit_test(rank_is_released_when_all_are_ready),
-        cmocka_unit_test(a_guess_is_prepared_once_and_dropped_by_its_verdict),
-        cmocka_unit_test(what_nobody_asked_for_yet_is_left_alone),
-        cmocka_unit_test(a_dead_shepherd_is_finished_for_whatever_is_wanted),
-        cmocka_unit_test(a_stop_settles_what_has_no_verdict_and_tells_what_runs),
-        cmocka_unit_test(a_forgotten_attempt_goes_when_nothing_of_it_is_left),
-        cmocka_unit_test(what_outlived_the_exit_record_is_killed_first),
-        cmocka_unit_test(no_look_leads_to_a_second_start_or_a_lost_end),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,6 +77,8 @@ static int teardown(void **state)
     return 0;
 }
 
+#define CASE(name, place) TEST_ON(name, struct place *place, setup, teardown)
+
 /* A child that sleeps in the cgroup. */
 static pid_t enter(const char *cgroup)
 {
@@ -102,9 +104,8 @@ static void await_empty(const struct place *place)
         assert_int_equal(poll(&source, 1, 10000), 1);
 }
 
-static void a_cell_knows_whether_it_is_empty(void **state)
+CASE(a_cell_knows_whether_it_is_empty, place)
 {
-    struct place *place = *state;
     if (place->cells == NULL)
         skip();
     assert_int_equal(confine_cgroup2.is_populated(place->cells, &id), 0);
@@ -118,9 +119,8 @@ static void a_cell_knows_whether_it_is_empty(void **state)
     assert_int_equal(access(place->cell, F_OK), -1);
 }
 
-static void preparing_and_removing_twice_is_harmless(void **state)
+CASE(preparing_and_removing_twice_is_harmless, place)
 {
-    struct place *place = *state;
     if (place->cells == NULL)
         skip();
     char *again = NULL;
@@ -142,9 +142,8 @@ static void note_cell(void *arg, const struct spool_id *found, bool is_populated
     (*count)++;
 }
 
-static void cells_are_found_again_by_the_next_agent(void **state)
+CASE(cells_are_found_again_by_the_next_agent, place)
 {
-    struct place *place = *state;
     int count = 0;
     if (place->cells == NULL)
         skip();
@@ -225,9 +224,8 @@ static void close_given(struct given *given)
     free(given->parent);
 }
 
-static void a_given_cgroup_has_the_cells_and_no_process_of_its_own(void **state)
+CASE(a_given_cgroup_has_the_cells_and_no_process_of_its_own, place)
 {
-    struct place *place = *state;
     struct given given;
     if (place->cells == NULL)
         skip();
@@ -242,9 +240,8 @@ static void a_given_cgroup_has_the_cells_and_no_process_of_its_own(void **state)
     close_given(&given);
 }
 
-static void a_given_cgroup_that_was_made_anew_is_used_again(void **state)
+CASE(a_given_cgroup_that_was_made_anew_is_used_again, place)
 {
-    struct place *place = *state;
     struct given given;
     if (place->cells == NULL)
         skip();
@@ -263,7 +260,7 @@ static void a_given_cgroup_that_was_made_anew_is_used_again(void **state)
     close_given(&given);
 }
 
-static void the_last_kind_always_opens(void **state)
+TEST(the_last_kind_always_opens)
 {
     struct confine_state *cells = NULL;
     const struct confine *last = NULL;
@@ -291,9 +288,8 @@ static void assert_name(const char *run_dir, const char *state_dir, char name[CO
     assert_int_equal(strlen(name), 13);
 }
 
-static void an_instance_is_named_by_its_directories_and_keeps_its_name(void **state)
+CASE(an_instance_is_named_by_its_directories_and_keeps_its_name, place)
 {
-    const struct place *place = *state;
     _cleanup_free_ char *chosen = xasprintf("%s/cgroup-name", place->run_dir);
     _cleanup_free_ char *made = xasprintf("%s/cgroup", place->run_dir);
     char before[CONFINE_NAME_SIZE], first[CONFINE_NAME_SIZE], second[CONFINE_NAME_SIZE];
@@ -311,20 +307,4 @@ static void an_instance_is_named_by_its_directories_and_keeps_its_name(void **st
     assert_name(place->run_dir, "/tmp", second);
     assert_string_not_equal(second, first);
     assert_int_equal(unlink(chosen), 0);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_cell_knows_whether_it_is_empty),
-        CASE(preparing_and_removing_twice_is_harmless),
-        CASE(cells_are_found_again_by_the_next_agent),
-        CASE(a_given_cgroup_has_the_cells_and_no_process_of_its_own),
-        CASE(a_given_cgroup_that_was_made_anew_is_used_again),
-        CASE(an_instance_is_named_by_its_directories_and_keeps_its_name),
-        cmocka_unit_test(the_last_kind_always_opens),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

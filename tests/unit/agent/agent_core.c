@@ -299,6 +299,25 @@ static void node_free(struct node *node)
     free(node);
 }
 
+static void node_freep(struct node **node)
+{
+    node_free(*node);
+}
+
+static int connect_node(void **state)
+{
+    *state = node_connected();
+    return 0;
+}
+
+static int free_node(void **state)
+{
+    node_free(*state);
+    return 0;
+}
+
+#define CASE(name, node) TEST_ON(name, struct node *node, connect_node, free_node)
+
 static int order(struct node *node, uint16_t which, int64_t now, uint64_t token)
 {
     struct error err = { 0 };
@@ -344,9 +363,8 @@ static void shepherd_dies(struct node *node, int64_t now)
         (node)->sent_count = 0;                                                                              \
     } while (0)
 
-static void an_attempt_lives_from_launch_to_forget(void **state)
+CASE(an_attempt_lives_from_launch_to_forget, node)
 {
-    struct node *node = node_connected();
     assert_int_equal(order(node, MESSAGE_LAUNCH, 0, TOKEN), 0);
     assert_int_equal(node->stages, 1);
     assert_int_equal(node->starts, 1);
@@ -358,12 +376,10 @@ static void an_attempt_lives_from_launch_to_forget(void **state)
     assert_int_equal(node->removes, 1);
     assert_int_equal(node->seen.event, LAST_EVENT); // it has run, whatever an older copy of the store says
     assert_int_equal(agent_core_attempts(node->core), 0);
-    node_free(node);
 }
 
-static void an_end_is_reported_with_the_time_since_then(void **state)
+CASE(an_end_is_reported_with_the_time_since_then, node)
 {
-    struct node *node = node_connected();
     assert_int_equal(order(node, MESSAGE_LAUNCH, 0, TOKEN), 0);
     gate_opens(node);
     node->spool.has_exit = true;
@@ -372,12 +388,10 @@ static void an_end_is_reported_with_the_time_since_then(void **state)
     agent_core_reconcile(node->core, 1000, &id);
     assert_sent(node, MESSAGE_STARTED, MESSAGE_EXITED);
     assert_int_equal(node->exited.ended_ago_ms, 300);
-    node_free(node);
 }
 
-static void a_repeated_launch_starts_nothing_twice(void **state)
+CASE(a_repeated_launch_starts_nothing_twice, node)
 {
-    struct node *node = node_connected();
     for (int i = 0; i < 3; i++)
         assert_int_equal(order(node, MESSAGE_LAUNCH, 0, TOKEN), 0);
     gate_opens(node);
@@ -387,12 +401,10 @@ static void a_repeated_launch_starts_nothing_twice(void **state)
     assert_int_equal(node->stages, 1);
     assert_int_equal(node->starts, 1);
     assert_sent(node, MESSAGE_STARTED, MESSAGE_EXITED);
-    node_free(node);
 }
 
-static void reports_are_repeated_after_each_hello_until_forget(void **state)
+CASE(reports_are_repeated_after_each_hello_until_forget, node)
 {
-    struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     gate_opens(node);
     assert_sent(node, MESSAGE_STARTED);
@@ -412,12 +424,10 @@ static void reports_are_repeated_after_each_hello_until_forget(void **state)
         assert_sent(node, MESSAGE_HELLO, MESSAGE_EXITED);
         agent_core_link_down(node->core);
     }
-    node_free(node);
 }
 
-static void a_stop_before_the_verdict_returns_the_attempt(void **state)
+CASE(a_stop_before_the_verdict_returns_the_attempt, node)
 {
-    struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     (void)order(node, MESSAGE_STOP, 0, TOKEN);
     assert_int_equal(node->spool.verdict, VERDICT_NOGO);
@@ -427,12 +437,10 @@ static void a_stop_before_the_verdict_returns_the_attempt(void **state)
     assert_int_equal(node->removes, 0); // its shepherd still ends
     shepherd_dies(node, 0);
     assert_int_equal(node->removes, 1);
-    node_free(node);
 }
 
-static void ready_rank_reports_until_released(void **state)
+CASE(ready_rank_reports_until_released, node)
 {
-    struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     assert_int_equal(node->sent_count, 0);
     node->spool.is_ready = true;
@@ -454,12 +462,10 @@ static void ready_rank_reports_until_released(void **state)
     assert_sent(node, MESSAGE_STARTED);
     (void)order(node, MESSAGE_GO, 0, TOKEN);
     assert_int_equal(node->starts, 1);
-    node_free(node);
 }
 
-static void rank_stopped_at_its_gate_never_runs(void **state)
+CASE(rank_stopped_at_its_gate_never_runs, node)
 {
-    struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     node->spool.is_ready = true;
     agent_core_reconcile(node->core, 0, &id);
@@ -470,7 +476,6 @@ static void rank_stopped_at_its_gate_never_runs(void **state)
     assert_sent(node, MESSAGE_RETURNED);
     (void)order(node, MESSAGE_GO, 0, TOKEN);
     assert_int_equal(node->spool.verdict, VERDICT_NOGO);
-    node_free(node);
 }
 
 /* --- before its turn --- */
@@ -486,21 +491,20 @@ static struct node *node_prepared(void)
     return node;
 }
 
-static void a_rank_of_several_is_not_prepared(void **state)
+TEST(a_rank_of_several_is_not_prepared)
 {
     struct error err = { 0 };
-    struct node *node = node_connected();
+    _cleanup_(node_freep) struct node *node = node_connected();
     struct launch_peer peers[2] = { 0 };
     struct message_launch launch = { .id.job = 5, .id.attempt = 1, .token = TOKEN, .peers = { peers, 2 } };
     assert_int_equal(agent_core_message(node->core, 0, MESSAGE_PREPARE, &launch, &err), 0);
     assert_int_equal(node->prepares, 0);
     assert_int_equal(agent_core_attempts(node->core), 0);
-    node_free(node);
 }
 
-static void what_was_prepared_waits_unseen_and_runs_when_it_is_launched(void **state)
+TEST(what_was_prepared_waits_unseen_and_runs_when_it_is_launched)
 {
-    struct node *node = node_prepared();
+    _cleanup_(node_freep) struct node *node = node_prepared();
     (void)order(node, MESSAGE_GO, 0, TOKEN); // of no rank
     assert_int_equal(node->releases, 0);
     assert_int_equal(node->sent_count, 0);
@@ -511,12 +515,11 @@ static void what_was_prepared_waits_unseen_and_runs_when_it_is_launched(void **s
     step_ends(node);
     assert_sent(node, MESSAGE_STARTED, MESSAGE_EXITED);
     assert_int_equal(node->starts, 1);
-    node_free(node);
 }
 
-static void a_hint_of_a_prepared_attempt_is_not_followed_until_it_is_launched(void **state)
+TEST(a_hint_of_a_prepared_attempt_is_not_followed_until_it_is_launched)
 {
-    struct node *node = node_prepared();
+    _cleanup_(node_freep) struct node *node = node_prepared();
     int looks = node->looks;
     agent_core_hint(node->core, 0, &id, true);
     assert_int_equal(node->looks, looks);
@@ -525,7 +528,6 @@ static void a_hint_of_a_prepared_attempt_is_not_followed_until_it_is_launched(vo
     node->spool.started.id.job = 5;
     agent_core_hint(node->core, 0, &id, true);
     assert_sent(node, MESSAGE_STARTED);
-    node_free(node);
 }
 
 /* An element of an array with a shepherd that has just opened its gate. */
@@ -555,12 +557,12 @@ static void element_ends_at_once(struct node *node)
     node_free(node);
 }
 
-static void a_short_element_is_reported_once_with_its_end(void **state)
+TEST(a_short_element_is_reported_once_with_its_end)
 {
     element_ends_at_once(node_with_element());
 }
 
-static void a_short_element_that_was_prepared_is_reported_once_too(void **state)
+TEST(a_short_element_that_was_prepared_is_reported_once_too)
 {
     struct node *node = node_prepared();
     struct message_launch launch = { .id.job = 5, .id.attempt = 1, .token = TOKEN, .array_job = 4 };
@@ -574,9 +576,8 @@ static void a_short_element_that_was_prepared_is_reported_once_too(void **state)
     element_ends_at_once(node);
 }
 
-static void the_start_of_an_element_s_rank_is_reported_at_once(void **state)
+CASE(the_start_of_an_element_s_rank_is_reported_at_once, node)
 {
-    struct node *node = node_connected();
     struct message_launch launch = { .id.job = 5, .id.attempt = 1, .token = TOKEN, .array_job = 4 };
     struct error err = { 0 };
     assert_int_equal(agent_core_message(node->core, 0, MESSAGE_LAUNCH, &launch, &err), 0);
@@ -588,12 +589,11 @@ static void the_start_of_an_element_s_rank_is_reported_at_once(void **state)
     node->spool.started.id.job = 5;
     agent_core_hint(node->core, 0, &id, true);
     assert_sent(node, MESSAGE_STARTED);
-    node_free(node);
 }
 
-static void a_remark_about_a_start_that_was_not_reported_comes_before_the_end(void **state)
+TEST(a_remark_about_a_start_that_was_not_reported_comes_before_the_end)
 {
-    struct node *node = node_with_element();
+    _cleanup_(node_freep) struct node *node = node_with_element();
     char text[] = "cannot change to directory /gone; running in /";
     node->spool.started.text = text;
     node->spool.has_exit = true;
@@ -601,66 +601,58 @@ static void a_remark_about_a_start_that_was_not_reported_comes_before_the_end(vo
     agent_core_hint(node->core, 5, &id, false);
     assert_sent(node, MESSAGE_STARTED, MESSAGE_EXITED);
     node->spool.started.text = NULL;
-    node_free(node);
 }
 
-static void an_element_that_runs_on_is_reported_as_started_soon(void **state)
+TEST(an_element_that_runs_on_is_reported_as_started_soon)
 {
-    struct node *node = node_with_element();
+    _cleanup_(node_freep) struct node *node = node_with_element();
     assert_in_range(node->armed_at, 1, 10);
     agent_core_timer(node->core, node->armed_at);
     assert_sent(node, MESSAGE_STARTED);
     step_ends(node);
     assert_sent(node, MESSAGE_EXITED);
-    node_free(node);
 }
 
-static void an_element_is_stopped_before_its_start_was_reported(void **state)
+TEST(an_element_is_stopped_before_its_start_was_reported)
 {
-    struct node *node = node_with_element();
+    _cleanup_(node_freep) struct node *node = node_with_element();
     (void)order(node, MESSAGE_STOP, 1, TOKEN);
     assert_int_equal(node->commands, 1);
     assert_sent(node, MESSAGE_STARTED);
-    node_free(node);
 }
 
-static void a_start_that_waits_to_be_reported_is_in_the_next_hello(void **state)
+TEST(a_start_that_waits_to_be_reported_is_in_the_next_hello)
 {
-    struct node *node = node_with_element();
+    _cleanup_(node_freep) struct node *node = node_with_element();
     agent_core_link_down(node->core);
     hello(node);
     assert_int_equal(node->phase, PHASE_RUNNING);
     (void)welcome(node, 1);
     assert_sent(node, MESSAGE_HELLO, MESSAGE_STARTED);
-    node_free(node);
 }
 
-static void the_start_of_a_job_that_is_no_element_is_reported_at_once(void **state)
+CASE(the_start_of_a_job_that_is_no_element_is_reported_at_once, node)
 {
-    struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     node->spool.verdict = VERDICT_GO;
     node->spool.started.id.job = 5;
     agent_core_hint(node->core, 0, &id, true);
     assert_sent(node, MESSAGE_STARTED);
-    node_free(node);
 }
 
-static void a_launch_before_it_is_ready_opens_the_gate_when_it_is(void **state)
+CASE(a_launch_before_it_is_ready_opens_the_gate_when_it_is, node)
 {
-    struct node *node = node_connected();
     (void)order(node, MESSAGE_PREPARE, 0, TOKEN);
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     assert_int_equal(node->releases, 0);
     node->spool.is_ready = true;
     agent_core_reconcile(node->core, 0, &id);
     assert_int_equal(node->releases, 1);
-    node_free(node);
 }
 
-static void the_gate_stays_closed_until_its_gpus_were_looked_at(void **state)
+TEST(the_gate_stays_closed_until_its_gpus_were_looked_at)
 {
-    struct node *node = node_prepared();
+    _cleanup_(node_freep) struct node *node = node_prepared();
     node->admit_fails = -EINPROGRESS;
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     assert_int_equal(node->releases, 0);
@@ -668,13 +660,12 @@ static void the_gate_stays_closed_until_its_gpus_were_looked_at(void **state)
     node->admit_fails = 0;
     agent_core_reconcile(node->core, 0, &id);
     assert_int_equal(node->releases, 1);
-    node_free(node);
 }
 
 /* No GPU is needed to wait for one. */
-static void a_shepherd_that_dies_before_its_turn_is_replaced_at_once(void **state)
+TEST(a_shepherd_that_dies_before_its_turn_is_replaced_at_once)
 {
-    struct node *node = node_prepared();
+    _cleanup_(node_freep) struct node *node = node_prepared();
     assert_int_equal(node->waiting, 1);
     node->admit_fails = -EALREADY;
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
@@ -686,13 +677,12 @@ static void a_shepherd_that_dies_before_its_turn_is_replaced_at_once(void **stat
     node->spool.is_ready = true;
     agent_core_reconcile(node->core, 0, &id);
     assert_int_equal(node->releases, 1);
-    node_free(node);
 }
 
 /* The end of the other attempt is announced. */
-static void an_attempt_behind_another_is_seldom_looked_at(void **state)
+TEST(an_attempt_behind_another_is_seldom_looked_at)
 {
-    struct node *node = node_prepared();
+    _cleanup_(node_freep) struct node *node = node_prepared();
     node->admit_fails = -EALREADY;
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     assert_int_equal(node->releases, 0);
@@ -702,23 +692,21 @@ static void an_attempt_behind_another_is_seldom_looked_at(void **state)
     node->admit_fails = 0;
     agent_core_timer(node->core, 1000);
     assert_int_equal(node->releases, 1);
-    node_free(node);
 }
 
-static void what_was_prepared_for_an_unclean_gpu_is_returned(void **state)
+TEST(what_was_prepared_for_an_unclean_gpu_is_returned)
 {
-    struct node *node = node_prepared();
+    _cleanup_(node_freep) struct node *node = node_prepared();
     node->admit_fails = -EBUSY;
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     assert_int_equal(node->spool.verdict, VERDICT_NOGO);
     assert_sent(node, MESSAGE_RETURNED);
     assert_string_equal(node->text, "its GPU is not clean");
-    node_free(node);
 }
 
-static void what_was_prepared_otherwise_is_removed_before_it_is_staged_anew(void **state)
+TEST(what_was_prepared_otherwise_is_removed_before_it_is_staged_anew)
 {
-    struct node *node = node_prepared();
+    _cleanup_(node_freep) struct node *node = node_prepared();
     node->take_fails = -ESTALE;
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN + 1);
     assert_int_equal(node->spool.verdict, VERDICT_NOGO);
@@ -729,12 +717,11 @@ static void what_was_prepared_otherwise_is_removed_before_it_is_staged_anew(void
     assert_int_equal(node->stages, 1);
     assert_int_equal(node->starts, 2);
     assert_int_equal(node->sent_count, 0);
-    node_free(node);
 }
 
-static void launch_waits_for_the_user_of_what_was_prepared(void **state)
+TEST(launch_waits_for_the_user_of_what_was_prepared)
 {
-    struct node *node = node_prepared();
+    _cleanup_(node_freep) struct node *node = node_prepared();
     node->take_fails = -EINPROGRESS;
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     assert_int_equal(node->releases, 0);
@@ -742,19 +729,17 @@ static void launch_waits_for_the_user_of_what_was_prepared(void **state)
     agent_core_reconcile(node->core, 0, &id);
     assert_int_equal(node->takes, 2);
     assert_int_equal(node->releases, 1);
-    node_free(node);
 }
 
 /* It may still run, so a controller that gave the GPUs to another job must know. */
-static void a_launch_that_waits_for_the_user_is_in_the_next_hello(void **state)
+TEST(a_launch_that_waits_for_the_user_is_in_the_next_hello)
 {
-    struct node *node = node_prepared();
+    _cleanup_(node_freep) struct node *node = node_prepared();
     node->take_fails = -EINPROGRESS;
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     agent_core_link_down(node->core);
     hello(node);
     assert_int_equal(node->known, 1);
-    node_free(node);
 }
 
 static int release_first(struct node *node)
@@ -769,53 +754,47 @@ static int release_first(struct node *node)
     return node->removes;
 }
 
-static void a_removal_waits_for_the_start_of_a_prepared_job(void **state)
+CASE(a_removal_waits_for_the_start_of_a_prepared_job, node)
 {
-    struct node *node = node_connected();
     assert_int_equal(release_first(node), 0);
     assert_int_not_equal(node->armed_at, 0);
     agent_core_timer(node->core, node->armed_at);
     assert_int_equal(node->removes, 1);
-    node_free(node);
 }
 
-static void a_job_that_was_not_prepared_is_staged_after_the_removal(void **state)
+CASE(a_job_that_was_not_prepared_is_staged_after_the_removal, node)
 {
-    struct node *node = node_connected();
     struct error err = { 0 };
     struct message_launch third = { .id.job = 7, .id.attempt = 1, .token = TOKEN };
     assert_int_equal(release_first(node), 0);
     assert_int_equal(agent_core_message(node->core, 0, MESSAGE_LAUNCH, &third, &err), 0);
     assert_int_equal(node->removes, 1);
-    node_free(node);
 }
 
-static void a_withdrawn_guess_leaves_no_trace(void **state)
+TEST(a_withdrawn_guess_leaves_no_trace)
 {
-    struct node *node = node_prepared();
+    _cleanup_(node_freep) struct node *node = node_prepared();
     (void)order(node, MESSAGE_RELEASE_ATTEMPT, 0, TOKEN);
     assert_int_equal(node->spool.verdict, VERDICT_NOGO);
     shepherd_dies(node, 0);
     assert_int_equal(node->removes, 1);
     assert_int_equal(agent_core_attempts(node->core), 0);
     assert_int_equal(node->sent_count, 0);
-    node_free(node);
 }
 
-static void a_launch_during_the_removal_of_its_guess_runs_after_it(void **state)
+TEST(a_launch_during_the_removal_of_its_guess_runs_after_it)
 {
-    struct node *node = node_prepared();
+    _cleanup_(node_freep) struct node *node = node_prepared();
     (void)order(node, MESSAGE_RELEASE_ATTEMPT, 0, TOKEN);
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN + 1);
     assert_int_equal(node->takes, 0);
     shepherd_dies(node, 0);
     assert_int_equal(node->stages, 1);
-    node_free(node);
 }
 
-static void a_stop_during_the_removal_of_its_guess_returns_the_attempt(void **state)
+TEST(a_stop_during_the_removal_of_its_guess_returns_the_attempt)
 {
-    struct node *node = node_prepared();
+    _cleanup_(node_freep) struct node *node = node_prepared();
     node->take_fails = -ESTALE;
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN + 1);
     (void)order(node, MESSAGE_STOP, 0, TOKEN + 1);
@@ -825,32 +804,29 @@ static void a_stop_during_the_removal_of_its_guess_returns_the_attempt(void **st
     (void)order(node, MESSAGE_RELEASE_ATTEMPT, 0, TOKEN + 1);
     assert_int_equal(agent_core_attempts(node->core), 0);
     assert_int_equal(node->stages, 0);
-    node_free(node);
 }
 
-static void a_guess_whose_shepherd_dies_is_not_prepared_again(void **state)
+TEST(a_guess_whose_shepherd_dies_is_not_prepared_again)
 {
-    struct node *node = node_prepared();
+    _cleanup_(node_freep) struct node *node = node_prepared();
     shepherd_dies(node, 0);
     assert_int_equal(node->starts, 1);
     assert_int_equal(agent_core_attempts(node->core), 0);
     assert_int_equal(node->sent_count, 0);
-    node_free(node);
 }
 
-static void another_controller_hears_of_no_guess_and_gets_rid_of_it(void **state)
+TEST(another_controller_hears_of_no_guess_and_gets_rid_of_it)
 {
-    struct node *node = node_prepared();
+    _cleanup_(node_freep) struct node *node = node_prepared();
     agent_core_link_down(node->core);
     hello(node);
     assert_int_equal(node->known, 0);
     (void)welcome(node, 2);
     assert_int_equal(node->spool.verdict, VERDICT_NOGO);
     assert_sent(node, MESSAGE_HELLO);
-    node_free(node);
 }
 
-static void a_guess_of_an_earlier_agent_is_dropped_but_not_what_it_took(void **state)
+TEST(a_guess_of_an_earlier_agent_is_dropped_but_not_what_it_took)
 {
     for (int is_taken = 0; is_taken < 2; is_taken++) {
         struct node *node = node_new(0);
@@ -872,9 +848,8 @@ static void a_guess_of_an_earlier_agent_is_dropped_but_not_what_it_took(void **s
     }
 }
 
-static void a_stop_that_loses_the_race_is_told_to_the_shepherd(void **state)
+CASE(a_stop_that_loses_the_race_is_told_to_the_shepherd, node)
 {
-    struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     node->loses_race = true;
     (void)order(node, MESSAGE_STOP, 0, TOKEN);
@@ -885,7 +860,6 @@ static void a_stop_that_loses_the_race_is_told_to_the_shepherd(void **state)
     gate_opens(node);
     assert_int_equal(node->commands, 1);
     assert_sent(node, MESSAGE_STARTED);
-    node_free(node);
 }
 
 static void take_back(struct node *node, uint64_t token)
@@ -895,9 +869,8 @@ static void take_back(struct node *node, uint64_t token)
     assert_int_equal(agent_core_message(node->core, 0, MESSAGE_STOP, &stop, &err), 0);
 }
 
-static void an_attempt_is_taken_back_if_it_has_no_verdict(void **state)
+CASE(an_attempt_is_taken_back_if_it_has_no_verdict, node)
 {
-    struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     take_back(node, TOKEN + 1); // of another history
     assert_int_equal(node->spool.verdict, VERDICT_NONE);
@@ -905,12 +878,10 @@ static void an_attempt_is_taken_back_if_it_has_no_verdict(void **state)
     assert_int_equal(node->spool.verdict, VERDICT_NOGO);
     assert_int_equal(node->commands, 0);
     assert_sent(node, MESSAGE_RETURNED);
-    node_free(node);
 }
 
-static void one_that_has_a_verdict_is_not_taken_back(void **state)
+CASE(one_that_has_a_verdict_is_not_taken_back, node)
 {
-    struct node *node = node_connected();
     take_back(node, TOKEN); // which is not there yet
     assert_int_equal(agent_core_attempts(node->core), 0);
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
@@ -920,22 +891,18 @@ static void one_that_has_a_verdict_is_not_taken_back(void **state)
     assert_int_equal(node->commands, 0);
     step_ends(node);
     assert_sent(node, MESSAGE_STARTED, MESSAGE_EXITED);
-    node_free(node);
 }
 
-static void a_stop_of_an_unknown_attempt_keeps_it_from_ever_running(void **state)
+CASE(a_stop_of_an_unknown_attempt_keeps_it_from_ever_running, node)
 {
-    struct node *node = node_connected();
     (void)order(node, MESSAGE_STOP, 0, TOKEN);
     assert_sent(node, MESSAGE_RETURNED);
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     assert_int_equal(node->stages + node->starts, 0);
-    node_free(node);
 }
 
-static void a_stop_is_told_again_to_the_shepherd_that_adopts(void **state)
+CASE(a_stop_is_told_again_to_the_shepherd_that_adopts, node)
 {
-    struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     gate_opens(node);
     (void)order(node, MESSAGE_STOP, 0, TOKEN);
@@ -944,7 +911,6 @@ static void a_stop_is_told_again_to_the_shepherd_that_adopts(void **state)
     assert_int_equal(node->adopts, 1);
     agent_core_reconcile(node->core, 1, &id); // "I am here"
     assert_int_equal(node->commands, 2);
-    node_free(node);
 }
 
 /* Somebody has removed it; the shepherd is a process that was seen before. */
@@ -963,9 +929,9 @@ static struct node *node_running(void)
     return node;
 }
 
-static void what_ran_without_an_entry_is_never_returned(void **state)
+TEST(what_ran_without_an_entry_is_never_returned)
 {
-    struct node *node = node_running();
+    _cleanup_(node_freep) struct node *node = node_running();
     lose_entry(node);
     assert_int_equal(node->sent_count, 0);
     shepherd_dies(node, 0);
@@ -975,23 +941,21 @@ static void what_ran_without_an_entry_is_never_returned(void **state)
     assert_int_equal(node->exited.is_executed, 1);
     assert_int_equal(order(node, MESSAGE_RELEASE_ATTEMPT, 0, TOKEN), 0);
     assert_int_equal(agent_core_attempts(node->core), 0);
-    node_free(node);
 }
 
-static void a_durable_copy_tells_how_it_ended(void **state)
+TEST(a_durable_copy_tells_how_it_ended)
 {
-    struct node *node = node_running();
+    _cleanup_(node_freep) struct node *node = node_running();
     lose_entry(node);
     node->has_copy = true;
     shepherd_dies(node, 0);
     assert_sent(node, MESSAGE_EXITED);
     assert_int_equal(node->exited.exit_code, 33);
-    node_free(node);
 }
 
-static void without_an_entry_it_is_killed_when_it_is_to_stop(void **state)
+TEST(without_an_entry_it_is_killed_when_it_is_to_stop)
 {
-    struct node *node = node_running();
+    _cleanup_(node_freep) struct node *node = node_running();
     lose_entry(node);
     node->has_copy = true; // written when it was killed
     (void)order(node, MESSAGE_STOP, 0, TOKEN);
@@ -1000,12 +964,11 @@ static void without_an_entry_it_is_killed_when_it_is_to_stop(void **state)
     shepherd_dies(node, 0);
     assert_sent(node, MESSAGE_EXITED);
     assert_int_equal(node->exited.end, END_CANCELLED);
-    node_free(node);
 }
 
-static void what_is_left_of_it_is_killed_before_the_end_is_reported(void **state)
+TEST(what_is_left_of_it_is_killed_before_the_end_is_reported)
 {
-    struct node *node = node_running();
+    _cleanup_(node_freep) struct node *node = node_running();
     lose_entry(node);
     node->spool.is_populated = true;
     shepherd_dies(node, 0);
@@ -1014,34 +977,29 @@ static void what_is_left_of_it_is_killed_before_the_end_is_reported(void **state
     node->spool.is_populated = false;
     agent_core_reconcile(node->core, 200, &id);
     assert_sent(node, MESSAGE_EXITED);
-    node_free(node);
 }
 
-static void a_hello_says_that_it_runs(void **state)
+TEST(a_hello_says_that_it_runs)
 {
-    struct node *node = node_running();
+    _cleanup_(node_freep) struct node *node = node_running();
     lose_entry(node);
     agent_core_link_down(node->core);
     hello(node);
     assert_int_equal(node->known, 1);
     assert_int_equal(node->phase, PHASE_RUNNING);
-    node_free(node);
 }
 
-static void a_second_stop_is_told_too(void **state)
+CASE(a_second_stop_is_told_too, node)
 {
-    struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     gate_opens(node);
     (void)order(node, MESSAGE_STOP, 0, TOKEN);
     (void)order(node, MESSAGE_STOP, 0, TOKEN);
     assert_int_equal(node->commands, 2);
-    node_free(node);
 }
 
-static void a_command_nobody_hears_is_sent_again(void **state)
+CASE(a_command_nobody_hears_is_sent_again, node)
 {
-    struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     gate_opens(node);
     node->command_fails = -ECONNREFUSED;
@@ -1052,12 +1010,10 @@ static void a_command_nobody_hears_is_sent_again(void **state)
     assert_int_equal(node->commands, 2);
     agent_core_timer(node->core, 1000);
     assert_int_equal(node->commands, 2);
-    node_free(node);
 }
 
-static void a_shepherd_that_dies_before_its_verdict_is_tried_three_times(void **state)
+CASE(a_shepherd_that_dies_before_its_verdict_is_tried_three_times, node)
 {
-    struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     shepherd_dies(node, 0);
     shepherd_dies(node, 0);
@@ -1067,22 +1023,18 @@ static void a_shepherd_that_dies_before_its_verdict_is_tried_three_times(void **
     assert_int_equal(node->starts, 3);
     assert_sent(node, MESSAGE_RETURNED);
     assert_string_equal(node->text, "mgpu-shepherd ends before the start, each of 3 times");
-    node_free(node);
 }
 
-static void a_shepherd_that_cannot_be_started_returns_the_attempt_with_the_reason(void **state)
+CASE(a_shepherd_that_cannot_be_started_returns_the_attempt_with_the_reason, node)
 {
-    struct node *node = node_connected();
     node->start_fails = -EAGAIN;
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     assert_sent(node, MESSAGE_RETURNED);
     assert_string_equal(node->text, "no more processes");
-    node_free(node);
 }
 
-static void an_attempt_waits_for_its_gpus_to_be_looked_at(void **state)
+CASE(an_attempt_waits_for_its_gpus_to_be_looked_at, node)
 {
-    struct node *node = node_connected();
     node->start_fails = -EINPROGRESS;
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     for (int i = 0; i < 5; i++)
@@ -1092,33 +1044,28 @@ static void an_attempt_waits_for_its_gpus_to_be_looked_at(void **state)
     agent_core_reconcile(node->core, 0, &id);
     assert_int_equal(node->starts, 7); // the effect is asked each time
     assert_int_equal(node->sent_count, 0);
-    node_free(node);
 }
 
-static void an_attempt_that_cannot_be_staged_is_returned_with_the_reason(void **state)
+CASE(an_attempt_that_cannot_be_staged_is_returned_with_the_reason, node)
 {
-    struct node *node = node_connected();
     node->stage_fails = -ENOSPC;
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     assert_sent(node, MESSAGE_RETURNED);
     assert_string_equal(node->text, "the spool is full");
     assert_int_equal(node->starts, 0);
-    node_free(node);
 }
 
-static void an_attempt_that_can_never_run_here_ends_with_an_exit_record(void **state)
+CASE(an_attempt_that_can_never_run_here_ends_with_an_exit_record, node)
 {
-    struct node *node = node_connected();
     node->is_refused = true;
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     assert_int_equal(node->starts, 0);
     assert_sent(node, MESSAGE_EXITED);
-    node_free(node);
 }
 
-static void a_dead_shepherd_is_replaced_without_a_controller_and_ever_more_slowly(void **state)
+TEST(a_dead_shepherd_is_replaced_without_a_controller_and_ever_more_slowly)
 {
-    struct node *node = node_new(0);
+    _cleanup_(node_freep) struct node *node = node_new(0);
     node->spool = (struct attempt_observation){ .has_spec = true, .verdict = VERDICT_GO };
     agent_core_load(node->core, 0, &id, TOKEN);
     assert_int_equal(node->adopts, 1);
@@ -1131,25 +1078,22 @@ static void a_dead_shepherd_is_replaced_without_a_controller_and_ever_more_slowl
     assert_int_equal(node->adopts, 2);
     agent_core_timer(node->core, 300);
     assert_int_equal(node->adopts, 3);
-    node_free(node);
 }
 
-static void a_shepherd_nobody_announces_is_looked_at_each_second(void **state)
+TEST(a_shepherd_nobody_announces_is_looked_at_each_second)
 {
-    struct node *node = node_new(0);
+    _cleanup_(node_freep) struct node *node = node_new(0);
     node->spool = (struct attempt_observation){ .has_spec = true, .verdict = VERDICT_GO, .is_alive = true };
     agent_core_load(node->core, 0, &id, TOKEN);
     assert_int_equal(node->armed_at, 1000);
     node->spool.is_alive = false;
     agent_core_timer(node->core, 1000);
     assert_int_equal(node->adopts, 1);
-    node_free(node);
 }
 
 /* The hint of its shepherd was lost. */
-static void a_start_that_nobody_announces_is_noticed(void **state)
+CASE(a_start_that_nobody_announces_is_noticed, node)
 {
-    struct node *node = node_connected();
     assert_int_equal(order(node, MESSAGE_LAUNCH, 0, TOKEN), 0);
     assert_int_equal(node->armed_at, 1000);
     agent_core_timer(node->core, 1000); // its shepherd prepares the start
@@ -1164,12 +1108,10 @@ static void a_start_that_nobody_announces_is_noticed(void **state)
     int looks = node->looks;
     agent_core_timer(node->core, 60000);
     assert_int_equal(node->looks, looks);
-    node_free(node);
 }
 
-static void leftovers_are_killed_before_the_end_is_reported(void **state)
+CASE(leftovers_are_killed_before_the_end_is_reported, node)
 {
-    struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     gate_opens(node);
     node->sent_count = 0;
@@ -1180,25 +1122,21 @@ static void leftovers_are_killed_before_the_end_is_reported(void **state)
     node->spool.is_populated = false;
     agent_core_timer(node->core, 100);
     assert_sent(node, MESSAGE_EXITED);
-    node_free(node);
 }
 
 /* It may wait for an init that its user has stopped. */
-static void a_shepherd_whose_start_is_taken_back_is_notified(void **state)
+CASE(a_shepherd_whose_start_is_taken_back_is_notified, node)
 {
-    struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     assert_true(node->spool.is_alive);
     assert_int_equal(node->releases, 0);
     (void)order(node, MESSAGE_STOP, 0, TOKEN);
     assert_int_equal(node->spool.verdict, VERDICT_NOGO);
     assert_int_equal(node->releases, 1);
-    node_free(node);
 }
 
-static void a_removal_that_must_wait_is_tried_again(void **state)
+CASE(a_removal_that_must_wait_is_tried_again, node)
 {
-    struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     gate_opens(node);
     step_ends(node);
@@ -1208,22 +1146,20 @@ static void a_removal_that_must_wait_is_tried_again(void **state)
     node->remove_fails = 0;
     agent_core_timer(node->core, 100);
     assert_int_equal(agent_core_attempts(node->core), 0);
-    node_free(node);
 }
 
-static void an_epoch_that_is_over_is_refused(void **state)
+TEST(an_epoch_that_is_over_is_refused)
 {
-    struct node *node = node_new(7);
+    _cleanup_(node_freep) struct node *node = node_new(7);
     hello(node);
     assert_int_equal(welcome(node, 6), -ESTALE);
     assert_int_equal(order(node, MESSAGE_LAUNCH, 0, TOKEN), -EPROTO);
     assert_int_equal(node->saved_epoch, 0);
-    node_free(node);
 }
 
-static void an_epoch_is_durable_before_it_is_obeyed(void **state)
+TEST(an_epoch_is_durable_before_it_is_obeyed)
 {
-    struct node *node = node_new(7);
+    _cleanup_(node_freep) struct node *node = node_new(7);
     hello(node);
     node->epoch_fails = -ENOSPC;
     assert_int_equal(welcome(node, 8), -ENOSPC);
@@ -1231,22 +1167,20 @@ static void an_epoch_is_durable_before_it_is_obeyed(void **state)
     node->epoch_fails = 0;
     assert_int_equal(welcome(node, 8), 0);
     assert_int_equal(node->saved_epoch, 8);
-    node_free(node);
 }
 
-static void the_epoch_of_before_is_obeyed_without_a_write(void **state)
+TEST(the_epoch_of_before_is_obeyed_without_a_write)
 {
-    struct node *node = node_new(7);
+    _cleanup_(node_freep) struct node *node = node_new(7);
     hello(node);
     assert_int_equal(welcome(node, 7), 0);
     assert_int_equal(node->saved_epoch, 0);
-    node_free(node);
 }
 
 /* A store that was restored from an older copy gives the same attempt out again. */
-static void an_order_with_another_token_leaves_the_attempt_alone_and_the_link_up(void **state)
+TEST(an_order_with_another_token_leaves_the_attempt_alone_and_the_link_up)
 {
-    struct node *node = node_running();
+    _cleanup_(node_freep) struct node *node = node_running();
     assert_int_equal(order(node, MESSAGE_LAUNCH, 0, TOKEN + 1), 0);
     assert_sent(node, MESSAGE_RETURNED);
     assert_int_equal(node->returned_token, TOKEN + 1);
@@ -1260,13 +1194,12 @@ static void an_order_with_another_token_leaves_the_attempt_alone_and_the_link_up
     assert_sent(node, MESSAGE_EXITED);
     assert_int_equal(order(node, MESSAGE_RELEASE_ATTEMPT, 0, TOKEN), 0);
     assert_int_equal(agent_core_attempts(node->core), 0);
-    node_free(node);
 }
 
 /* Its HELLO has to fit into a frame (wire_message). */
-static void a_full_node_returns_launches_and_prepares_nothing(void **state)
+TEST(a_full_node_returns_launches_and_prepares_nothing)
 {
-    struct node *node = node_new(0);
+    _cleanup_(node_freep) struct node *node = node_new(0);
     node->spool = (struct attempt_observation){ .has_spec = true };
     for (uint64_t job = 1000; job < 1000 + NODE_ATTEMPTS_MAX; job++)
         agent_core_load(node->core, 0, &(struct spool_id){ job, 1, 0, 0 }, TOKEN);
@@ -1280,13 +1213,12 @@ static void a_full_node_returns_launches_and_prepares_nothing(void **state)
     assert_sent(node, MESSAGE_RETURNED);
     assert_string_equal(node->text, "the node has reached its limit of attempts");
     assert_int_equal(agent_core_attempts(node->core), NODE_ATTEMPTS_MAX);
-    node_free(node);
 }
 
 /* A controller whose store is an older copy must not number its orders like earlier ones. */
-static void the_hello_has_the_numbers_of_the_latest_orders_about_what_runs(void **state)
+TEST(the_hello_has_the_numbers_of_the_latest_orders_about_what_runs)
 {
-    struct node *node = node_connected();
+    _cleanup_free_ struct node *node = node_connected();
     struct error err = { 0 };
     struct message_update update = { .id.job = 5, .id.attempt = 1, .token = TOKEN, .number = 7 };
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
@@ -1299,30 +1231,26 @@ static void the_hello_has_the_numbers_of_the_latest_orders_about_what_runs(void 
     assert_int_equal(node->told.park_number, 4);
     assert_int_equal(node->told.park_seen, PARK_SEEN_PARKED);
     agent_core_free(node->core); // it is started again
-    struct node *later = node_new(1);
+    _cleanup_(node_freep) struct node *later = node_new(1);
     later->spool = node->spool;
     later->recalled = node->recalled;
     agent_core_load(later->core, 0, &id, TOKEN);
     hello(later);
     assert_int_equal(later->told.terms, 1);
-    node_free(later);
-    free(node);
 }
 
-static void what_only_an_agent_may_say_is_refused(void **state)
+CASE(what_only_an_agent_may_say_is_refused, node)
 {
-    struct node *node = node_connected();
     struct error err = { 0 };
     struct message_gpus gpus = { 0 };
     assert_int_equal(agent_core_message(node->core, 0, MESSAGE_GPUS, &gpus, &err), -EPROTO);
     assert_non_null(strstr(err.message, "GPUS"));
     assert_int_equal(welcome(node, 9), -EPROTO);
-    node_free(node);
 }
 
-static void a_found_attempt_waits_for_the_controllers_word(void **state)
+TEST(a_found_attempt_waits_for_the_controllers_word)
 {
-    struct node *node = node_new(0);
+    _cleanup_(node_freep) struct node *node = node_new(0);
     node->spool = (struct attempt_observation){ .has_spec = true };
     agent_core_load(node->core, 0, &id, TOKEN);
     hello(node);
@@ -1332,12 +1260,11 @@ static void a_found_attempt_waits_for_the_controllers_word(void **state)
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     assert_int_equal(node->stages, 0);
     assert_int_equal(node->starts, 1);
-    node_free(node);
 }
 
-static void samples_and_logs_pass_only_while_the_controller_is_obeyed(void **state)
+TEST(samples_and_logs_pass_only_while_the_controller_is_obeyed)
 {
-    struct node *node = node_new(0);
+    _cleanup_(node_freep) struct node *node = node_new(0);
     struct message_gpus gpus = { 0 };
     struct message_open_log request = { .stream = 1 };
     struct error err = { 0 };
@@ -1349,12 +1276,10 @@ static void samples_and_logs_pass_only_while_the_controller_is_obeyed(void **sta
     assert_sent(node, MESSAGE_HELLO, MESSAGE_GPUS);
     assert_int_equal(agent_core_message(node->core, 0, MESSAGE_OPEN_LOG, &request, &err), 0);
     assert_int_equal(node->logs, 1);
-    node_free(node);
 }
 
-static void terminals_guests_and_signals_pass_and_change_no_attempt(void **state)
+CASE(terminals_guests_and_signals_pass_and_change_no_attempt, node)
 {
-    struct node *node = node_connected();
     struct message_open_terminal terminal = { .id.job = 5, .id.attempt = 1, .stream = 1 };
     struct message_open_step exec_step = { .id.job = 5, .id.attempt = 1, .stream = 2 };
     struct message_rejoin_step rejoin = { .id.job = 5, .id.attempt = 1, .stream = 4, .key = 9 };
@@ -1372,12 +1297,11 @@ static void terminals_guests_and_signals_pass_and_change_no_attempt(void **state
     assert_int_equal(agent_core_message(node->core, 0, MESSAGE_SIGNAL, &order, &err), 0);
     assert_int_equal(node->commands, 0); // nobody knows that attempt
     assert_int_equal(agent_core_attempts(node->core), 0);
-    node_free(node);
 }
 
-static void what_is_told_is_answered_while_the_link_is_up(void **state)
+TEST(what_is_told_is_answered_while_the_link_is_up)
 {
-    struct node *node = node_new(0);
+    _cleanup_(node_freep) struct node *node = node_new(0);
     struct message_notify tell = { .notification = 7, .job = 5, .time_ms = 1000 };
     const struct message_notified told = { .notification = 7 };
     struct error err = { 0 };
@@ -1392,13 +1316,12 @@ static void what_is_told_is_answered_while_the_link_is_up(void **state)
     agent_core_notified(node->core, &told);
     assert_sent(node, MESSAGE_HELLO, MESSAGE_NOTIFIED);
     assert_int_equal(agent_core_attempts(node->core), 0);
-    node_free(node);
 }
 
-static void a_time_to_tell_in_that_is_none_is_refused(void **state)
+TEST(a_time_to_tell_in_that_is_none_is_refused)
 {
     static const int64_t times_ms[] = { 0, -5, INT64_MIN, NOTIFY_TIME_MAX_MS + 1, INT64_MAX };
-    struct node *node = node_new(0);
+    _cleanup_(node_freep) struct node *node = node_new(0);
     struct error err = { 0 };
     hello(node);
     (void)welcome(node, 1);
@@ -1409,81 +1332,4 @@ static void a_time_to_tell_in_that_is_none_is_refused(void **state)
     assert_int_equal(node->tells, 0);
     assert_sent(node, MESSAGE_HELLO, MESSAGE_NOTIFIED, MESSAGE_NOTIFIED, MESSAGE_NOTIFIED, MESSAGE_NOTIFIED,
         MESSAGE_NOTIFIED);
-    node_free(node);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_attempt_lives_from_launch_to_forget),
-        cmocka_unit_test(what_is_told_is_answered_while_the_link_is_up),
-        cmocka_unit_test(a_time_to_tell_in_that_is_none_is_refused),
-        cmocka_unit_test(an_end_is_reported_with_the_time_since_then),
-        cmocka_unit_test(a_repeated_launch_starts_nothing_twice),
-        cmocka_unit_test(reports_are_repeated_after_each_hello_until_forget),
-        cmocka_unit_test(a_stop_before_the_verdict_returns_the_attempt),
-        cmocka_unit_test(ready_rank_reports_until_released),
-        cmocka_unit_test(rank_stopped_at_its_gate_never_runs),
-        cmocka_unit_test(a_rank_of_several_is_not_prepared),
-        cmocka_unit_test(what_was_prepared_waits_unseen_and_runs_when_it_is_launched),
-        cmocka_unit_test(a_hint_of_a_prepared_attempt_is_not_followed_until_it_is_launched),
-        cmocka_unit_test(a_short_element_is_reported_once_with_its_end),
-        cmocka_unit_test(a_short_element_that_was_prepared_is_reported_once_too),
-        cmocka_unit_test(the_start_of_an_element_s_rank_is_reported_at_once),
-        cmocka_unit_test(a_remark_about_a_start_that_was_not_reported_comes_before_the_end),
-        cmocka_unit_test(an_element_that_runs_on_is_reported_as_started_soon),
-        cmocka_unit_test(an_element_is_stopped_before_its_start_was_reported),
-        cmocka_unit_test(a_start_that_waits_to_be_reported_is_in_the_next_hello),
-        cmocka_unit_test(the_start_of_a_job_that_is_no_element_is_reported_at_once),
-        cmocka_unit_test(a_launch_before_it_is_ready_opens_the_gate_when_it_is),
-        cmocka_unit_test(the_gate_stays_closed_until_its_gpus_were_looked_at),
-        cmocka_unit_test(a_shepherd_that_dies_before_its_turn_is_replaced_at_once),
-        cmocka_unit_test(an_attempt_behind_another_is_seldom_looked_at),
-        cmocka_unit_test(what_was_prepared_for_an_unclean_gpu_is_returned),
-        cmocka_unit_test(what_was_prepared_otherwise_is_removed_before_it_is_staged_anew),
-        cmocka_unit_test(launch_waits_for_the_user_of_what_was_prepared),
-        cmocka_unit_test(a_launch_that_waits_for_the_user_is_in_the_next_hello),
-        cmocka_unit_test(a_removal_waits_for_the_start_of_a_prepared_job),
-        cmocka_unit_test(a_job_that_was_not_prepared_is_staged_after_the_removal),
-        cmocka_unit_test(a_withdrawn_guess_leaves_no_trace),
-        cmocka_unit_test(a_launch_during_the_removal_of_its_guess_runs_after_it),
-        cmocka_unit_test(a_stop_during_the_removal_of_its_guess_returns_the_attempt),
-        cmocka_unit_test(a_guess_whose_shepherd_dies_is_not_prepared_again),
-        cmocka_unit_test(another_controller_hears_of_no_guess_and_gets_rid_of_it),
-        cmocka_unit_test(a_guess_of_an_earlier_agent_is_dropped_but_not_what_it_took),
-        cmocka_unit_test(a_stop_that_loses_the_race_is_told_to_the_shepherd),
-        cmocka_unit_test(an_attempt_is_taken_back_if_it_has_no_verdict),
-        cmocka_unit_test(one_that_has_a_verdict_is_not_taken_back),
-        cmocka_unit_test(a_stop_of_an_unknown_attempt_keeps_it_from_ever_running),
-        cmocka_unit_test(a_stop_is_told_again_to_the_shepherd_that_adopts),
-        cmocka_unit_test(what_ran_without_an_entry_is_never_returned),
-        cmocka_unit_test(a_durable_copy_tells_how_it_ended),
-        cmocka_unit_test(without_an_entry_it_is_killed_when_it_is_to_stop),
-        cmocka_unit_test(what_is_left_of_it_is_killed_before_the_end_is_reported),
-        cmocka_unit_test(a_hello_says_that_it_runs),
-        cmocka_unit_test(a_second_stop_is_told_too),
-        cmocka_unit_test(a_command_nobody_hears_is_sent_again),
-        cmocka_unit_test(a_shepherd_that_dies_before_its_verdict_is_tried_three_times),
-        cmocka_unit_test(a_shepherd_that_cannot_be_started_returns_the_attempt_with_the_reason),
-        cmocka_unit_test(an_attempt_waits_for_its_gpus_to_be_looked_at),
-        cmocka_unit_test(an_attempt_that_cannot_be_staged_is_returned_with_the_reason),
-        cmocka_unit_test(an_attempt_that_can_never_run_here_ends_with_an_exit_record),
-        cmocka_unit_test(a_dead_shepherd_is_replaced_without_a_controller_and_ever_more_slowly),
-        cmocka_unit_test(a_shepherd_nobody_announces_is_looked_at_each_second),
-        cmocka_unit_test(a_start_that_nobody_announces_is_noticed),
-        cmocka_unit_test(leftovers_are_killed_before_the_end_is_reported),
-        cmocka_unit_test(a_shepherd_whose_start_is_taken_back_is_notified),
-        cmocka_unit_test(a_removal_that_must_wait_is_tried_again),
-        cmocka_unit_test(an_epoch_that_is_over_is_refused),
-        cmocka_unit_test(an_epoch_is_durable_before_it_is_obeyed),
-        cmocka_unit_test(the_epoch_of_before_is_obeyed_without_a_write),
-        cmocka_unit_test(an_order_with_another_token_leaves_the_attempt_alone_and_the_link_up),
-        cmocka_unit_test(a_full_node_returns_launches_and_prepares_nothing),
-        cmocka_unit_test(what_only_an_agent_may_say_is_refused),
-        cmocka_unit_test(a_found_attempt_waits_for_the_controllers_word),
-        cmocka_unit_test(the_hello_has_the_numbers_of_the_latest_orders_about_what_runs),
-        cmocka_unit_test(terminals_guests_and_signals_pass_and_change_no_attempt),
-        cmocka_unit_test(samples_and_logs_pass_only_while_the_controller_is_obeyed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

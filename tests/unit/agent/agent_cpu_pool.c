@@ -27,7 +27,7 @@ static struct cpu_pool *pool_of(const char *all)
     return pool;
 }
 
-static void lists_are_read_and_written(void **state)
+TEST(lists_are_read_and_written)
 {
     static const char *const same[] = { "", "0", "0-3", "0-3,8,10-11", "4095", "0-4095" };
     for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++) {
@@ -39,7 +39,7 @@ static void lists_are_read_and_written(void **state)
     assert_int_equal(cpu_set_count(&set), 4);
 }
 
-static void what_is_no_list_is_refused(void **state)
+TEST(what_is_no_list_is_refused)
 {
     static const char *const bad[] = { "a", "1-", "-1", "1,,2", "1;2", "4096", "0-4096",
         "99999999999999999999" };
@@ -49,7 +49,7 @@ static void what_is_no_list_is_refused(void **state)
 }
 
 /* Every CPU apart: the longest list there is. */
-static void the_longest_list_fits(void **state)
+TEST(the_longest_list_fits)
 {
     struct cpu_set set = { 0 }, again;
     char text[CPU_LIST_SIZE];
@@ -60,9 +60,9 @@ static void the_longest_list_fits(void **state)
     assert_memory_equal(&set, &again, sizeof(set));
 }
 
-static void no_cpu_is_given_twice(void **state)
+TEST(no_cpu_is_given_twice)
 {
-    struct cpu_pool *pool = pool_of("0-3");
+    _cleanup_free_ struct cpu_pool *pool = pool_of("0-3");
     struct cpu_set got;
     assert_true(cpu_pool_take(pool, 1, 1, 2, NULL, &got));
     assert_set(&got, "0-1");
@@ -74,12 +74,11 @@ static void no_cpu_is_given_twice(void **state)
     cpu_pool_give_back(pool, 1, 1);
     assert_true(cpu_pool_take(pool, 3, 1, 2, NULL, &got));
     assert_set(&got, "0-1");
-    free(pool);
 }
 
-static void asking_again_gives_the_same(void **state)
+TEST(asking_again_gives_the_same)
 {
-    struct cpu_pool *pool = pool_of("0-7");
+    _cleanup_free_ struct cpu_pool *pool = pool_of("0-7");
     struct cpu_set got;
     assert_true(cpu_pool_take(pool, 1, 1, 2, NULL, &got));
     assert_true(cpu_pool_take(pool, 2, 1, 2, NULL, &got));
@@ -89,41 +88,24 @@ static void asking_again_gives_the_same(void **state)
     /* A second attempt is another one. */
     assert_true(cpu_pool_take(pool, 2, 2, 2, NULL, &got));
     assert_set(&got, "0-1");
-    free(pool);
 }
 
-static void what_the_cgroups_say_is_taken(void **state)
+TEST(what_the_cgroups_say_is_taken)
 {
-    struct cpu_pool *pool = pool_of("0-3");
+    _cleanup_free_ struct cpu_pool *pool = pool_of("0-3");
     struct cpu_set noted = set_of("0,2"), got;
     cpu_pool_note(pool, 9, 1, &noted);
     assert_true(cpu_pool_take(pool, 1, 1, 2, NULL, &got));
     assert_set(&got, "1,3");
-    free(pool);
 }
 
-static void cpus_near_its_gpu_come_first(void **state)
+TEST(cpus_near_its_gpu_come_first)
 {
-    struct cpu_pool *pool = pool_of("0-7");
+    _cleanup_free_ struct cpu_pool *pool = pool_of("0-7");
     struct cpu_set near = set_of("4-7,100"), got;
     assert_true(cpu_pool_take(pool, 1, 1, 2, &near, &got));
     assert_set(&got, "4-5");
     /* Two are left there; the third comes from elsewhere. */
     assert_true(cpu_pool_take(pool, 2, 1, 3, &near, &got));
     assert_set(&got, "0,6-7");
-    free(pool);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lists_are_read_and_written),
-        cmocka_unit_test(what_is_no_list_is_refused),
-        cmocka_unit_test(the_longest_list_fits),
-        cmocka_unit_test(no_cpu_is_given_twice),
-        cmocka_unit_test(asking_again_gives_the_same),
-        cmocka_unit_test(what_the_cgroups_say_is_taken),
-        cmocka_unit_test(cpus_near_its_gpu_come_first),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -71,6 +71,8 @@ static int teardown(void **state)
     return 0;
 }
 
+#define CASE(name, place) TEST_ON(name, struct place *place, setup, teardown)
+
 /* True where the kernel takes filters at all. */
 static bool can_filter(const struct place *place)
 {
@@ -103,9 +105,8 @@ static int try_in_cell(const struct place *place, uint32_t n, bool is_made)
     return WEXITSTATUS(status);
 }
 
-static void the_kernel_obeys_the_rules(void **state)
+CASE(the_kernel_obeys_the_rules, place)
 {
-    struct place *place = *state;
     struct error err = { 0 };
     if (!can_filter(place))
         skip();
@@ -121,9 +122,8 @@ static void the_kernel_obeys_the_rules(void **state)
     assert_int_equal(try_in_cell(place, 2, true), 0);
 }
 
-static void a_filter_that_is_there_is_not_attached_again(void **state)
+CASE(a_filter_that_is_there_is_not_attached_again, place)
 {
-    struct place *place = *state;
     struct error err = { 0 };
     if (!can_filter(place))
         skip();
@@ -147,9 +147,8 @@ static const struct kept_filter *find_kept(const struct device_filters *filters,
     return kept;
 }
 
-static void a_program_is_loaded_once_and_holds_in_every_cell_that_gets_it(void **state)
+CASE(a_program_is_loaded_once_and_holds_in_every_cell_that_gets_it, place)
 {
-    struct place *place = *state;
     const struct spool_id other = { .job = 8, .attempt = 1 };
     struct error err = { 0 };
     int shepherd_fd;
@@ -173,24 +172,11 @@ static void a_program_is_loaded_once_and_holds_in_every_cell_that_gets_it(void *
     assert_int_equal(confine_cgroup2.remove(place->cells, &other), 0);
 }
 
-static void a_failure_is_reported(void **state)
+TEST(a_failure_is_reported)
 {
     struct error err = { 0 };
-    struct device_filters filters = { 0 };
+    _cleanup_(device_filters_clear) struct device_filters filters = { 0 };
     _cleanup_close_ int fd = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_true(device_filter_apply(&filters, fd, rules, RULES, &err) < 0);
     assert_non_null(strstr(err.message, "device filter"));
-    device_filters_clear(&filters);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_kernel_obeys_the_rules, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_filter_that_is_there_is_not_attached_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(
-            a_program_is_loaded_once_and_holds_in_every_cell_that_gets_it, setup, teardown),
-        cmocka_unit_test(a_failure_is_reported),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

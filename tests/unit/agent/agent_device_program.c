@@ -69,14 +69,13 @@ static bool answer(const struct device_program *program, uint32_t kind, uint32_t
 static bool is_allowed(
     struct rules rules, uint32_t kind, uint32_t access, uint32_t major_number, uint32_t minor_number)
 {
-    struct device_program program;
+    _cleanup_(device_program_clear) struct device_program program;
     device_program_build(rules.items, rules.count, &program);
     bool is = answer(&program, kind, access, major_number, minor_number);
-    device_program_clear(&program);
     return is;
 }
 
-static void the_first_rule_that_fits_decides(void **state)
+TEST(the_first_rule_that_fits_decides)
 {
     static const uint32_t accesses[] = { BPF_DEVCG_ACC_MKNOD, BPF_DEVCG_ACC_READ, BPF_DEVCG_ACC_WRITE,
         BPF_DEVCG_ACC_READ | BPF_DEVCG_ACC_WRITE };
@@ -89,7 +88,7 @@ static void the_first_rule_that_fits_decides(void **state)
     }
 }
 
-static void what_no_rule_names_is_allowed(void **state)
+TEST(what_no_rule_names_is_allowed)
 {
     const struct rules none = { NULL, 0 };
     assert_true(is_allowed(RULES(usual), BPF_DEVCG_DEV_CHAR, BPF_DEVCG_ACC_READ, 1, 3));
@@ -114,7 +113,7 @@ static uint32_t next_random(uint32_t *seed)
     return *seed >> 16;
 }
 
-static void any_rules_become_a_program_that_decides_as_they_do(void **state)
+TEST(any_rules_become_a_program_that_decides_as_they_do)
 {
     struct device_rule rules[12];
     uint32_t seed = 7;
@@ -136,7 +135,7 @@ static void any_rules_become_a_program_that_decides_as_they_do(void **state)
     }
 }
 
-static void neighbours_become_one(void **state)
+TEST(neighbours_become_one)
 {
     static const struct device_rule single[] = { { 195, 0, 7, 1 }, { 195, 0, ANY, 0 } };
     struct device_rule apart[9];
@@ -153,28 +152,14 @@ static void neighbours_become_one(void **state)
 }
 
 /* Jumps have 16 bits. */
-static void as_many_rules_as_there_may_be_fit(void **state)
+TEST(as_many_rules_as_there_may_be_fit)
 {
-    struct device_rule *rules = xcalloc(LAUNCH_DEVICES_MAX, sizeof(*rules));
-    struct device_program program;
+    _cleanup_free_ struct device_rule *rules = xcalloc(LAUNCH_DEVICES_MAX, sizeof(*rules));
+    _cleanup_(device_program_clear) struct device_program program;
     for (uint32_t i = 0; i < LAUNCH_DEVICES_MAX; i++)
         rules[i] = (struct device_rule){ 195, 2 * i, 2 * i, 0 };
     device_program_build(rules, LAUNCH_DEVICES_MAX, &program);
     for (uint32_t n = 0; n < 2 * LAUNCH_DEVICES_MAX; n++)
         assert_int_equal(answer(&program, BPF_DEVCG_DEV_CHAR, BPF_DEVCG_ACC_READ, 195, n), n % 2);
     assert_true(program.length < INT16_MAX);
-    device_program_clear(&program);
-    free(rules);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_rule_that_fits_decides),
-        cmocka_unit_test(what_no_rule_names_is_allowed),
-        cmocka_unit_test(any_rules_become_a_program_that_decides_as_they_do),
-        cmocka_unit_test(neighbours_become_one),
-        cmocka_unit_test(as_many_rules_as_there_may_be_fit),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,9 +65,10 @@ static int teardown(void **state)
     return 0;
 }
 
-static void the_controller_is_enabled_and_its_regions_are_found_in_the_root(void **state)
+#define CASE(name, tree) TEST_ON(name, struct tree *tree, setup, teardown)
+
+CASE(the_controller_is_enabled_and_its_regions_are_found_in_the_root, tree)
 {
-    struct tree *tree = *state;
     char text[64];
     assert_null(limits_how(tree->limits, LIMIT_DMEM));
     assert_null(limits_regions(tree->limits));
@@ -78,9 +79,8 @@ static void the_controller_is_enabled_and_its_regions_are_found_in_the_root(void
     assert_string_equal(text, "+dmem");
 }
 
-static void a_kernel_without_the_controller_has_a_reason_and_no_regions(void **state)
+CASE(a_kernel_without_the_controller_has_a_reason_and_no_regions, tree)
 {
-    struct tree *tree = *state;
     write_text(tree->root, "cgroup.controllers", "cpu memory\n");
     limits_enable_v2(tree->limits, tree->instance);
     assert_null(limits_how(tree->limits, LIMIT_DMEM));
@@ -92,9 +92,8 @@ static void a_kernel_without_the_controller_has_a_reason_and_no_regions(void **s
 }
 
 /* The kernel would make it a threaded domain, in which no job can start. */
-static void no_controller_is_enabled_beside_processes(void **state)
+CASE(no_controller_is_enabled_beside_processes, tree)
 {
-    struct tree *tree = *state;
     char text[64];
     write_text(tree->root, "cgroup.type", "domain\n");
     write_text(tree->root, "cgroup.procs", "4711\n");
@@ -108,9 +107,8 @@ static void no_controller_is_enabled_beside_processes(void **state)
     assert_string_equal(limits_how(tree->limits, LIMIT_DMEM), "cgroup v2");
 }
 
-static void the_limit_of_a_region_is_exact(void **state)
+CASE(the_limit_of_a_region_is_exact, tree)
 {
-    struct tree *tree = *state;
     char text[128];
     struct error err = { 0 };
     limits_enable_v2(tree->limits, tree->instance);
@@ -122,9 +120,8 @@ static void the_limit_of_a_region_is_exact(void **state)
     assert_string_equal(text, REGION " 8589934592");
 }
 
-static void a_limit_that_the_kernel_did_not_take_is_an_error(void **state)
+CASE(a_limit_that_the_kernel_did_not_take_is_an_error, tree)
 {
-    struct tree *tree = *state;
     struct error err = { 0 };
     _cleanup_free_ char *path = xasprintf("%s/dmem.max", tree->attempt);
     limits_enable_v2(tree->limits, tree->instance);
@@ -134,18 +131,4 @@ static void a_limit_that_the_kernel_did_not_take_is_an_error(void **state)
     write_text(tree->attempt, "dmem.max", REGION " 85899345920000\n"); // of which the write replaces a part
     assert_int_equal(limits_apply(tree->limits, &id, tree->attempt, &tree->spec, &err), -EIO);
     assert_non_null(strstr(err.message, "does not contain the limit"));
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(the_controller_is_enabled_and_its_regions_are_found_in_the_root),
-        CASE(a_kernel_without_the_controller_has_a_reason_and_no_regions),
-        CASE(no_controller_is_enabled_beside_processes),
-        CASE(the_limit_of_a_region_is_exact),
-        CASE(a_limit_that_the_kernel_did_not_take_is_an_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

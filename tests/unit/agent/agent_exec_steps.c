@@ -120,6 +120,8 @@ static int close_scene(void **state)
     return 0;
 }
 
+#define CASE(name, scene) TEST_ON(name, struct scene *scene, open_scene, close_scene)
+
 static const struct message_open_step asked = {
     .id = { .job = 7, .attempt = 1 }, // `host`
     .token = TOKEN,
@@ -166,9 +168,8 @@ static void change(const char *file, bool is_there)
 }
 
 /* On a node of several, the job may start a moment later than on the first. */
-static void exec_step_of_a_job_that_has_not_started_here_waits_for_it(void **state)
+CASE(exec_step_of_a_job_that_has_not_started_here_waits_for_it, scene)
 {
-    struct scene *scene = *state;
     const struct spool_id other = { .job = 8, .attempt = 1 };
     spool.limit_error = -ENOSPC; // by which it is told that it was tried
     change(SPOOL_STARTED, false);
@@ -183,9 +184,8 @@ static void exec_step_of_a_job_that_has_not_started_here_waits_for_it(void **sta
     assert_false(is_dialled(scene));
 }
 
-static void exec_step_of_a_job_that_ends_without_a_start_is_refused(void **state)
+CASE(exec_step_of_a_job_that_ends_without_a_start_is_refused, scene)
 {
-    struct scene *scene = *state;
     change(SPOOL_STARTED, false);
     exec_steps_open(scene->exec_steps, &asked);
     change(SPOOL_EXIT, true);
@@ -196,11 +196,10 @@ static void exec_step_of_a_job_that_ends_without_a_start_is_refused(void **state
 }
 
 /* The client has been told by then that the node did not respond: nothing may begin for it. */
-static void exec_step_that_has_waited_for_long_is_dropped(void **state)
+CASE(exec_step_that_has_waited_for_long_is_dropped, scene)
 {
     struct exec_waiting *list = NULL;
     struct message_open_step request;
-    (void)state;
     exec_waiting_add(&list, &asked, 1000);
     exec_waiting_add(&list, &asked, 2000);
     assert_true(exec_waiting_take(&list, &host, 1001 + EXEC_WAITING_MS, &request));
@@ -210,9 +209,8 @@ static void exec_step_that_has_waited_for_long_is_dropped(void **state)
 }
 
 /* What is left is freed; the oldest one is given up. */
-static void many_exec_steps_may_wait_and_not_all(void **state)
+CASE(many_exec_steps_may_wait_and_not_all, scene)
 {
-    struct scene *scene = *state;
     change(SPOOL_STARTED, false);
     for (unsigned i = 0; i < EXEC_WAITING_MAX + 10; i++)
         exec_steps_open(scene->exec_steps, &asked);
@@ -220,22 +218,21 @@ static void many_exec_steps_may_wait_and_not_all(void **state)
     change(SPOOL_STARTED, true);
 }
 
-static void exec_step_whose_directory_cannot_be_opened_is_refused(void **state)
+CASE(exec_step_whose_directory_cannot_be_opened_is_refused, scene)
 {
     spool.open_error = -EMFILE;
-    expect_refusal(*state, EMFILE, "cannot open a spool directory of job 7");
+    expect_refusal(scene, EMFILE, "cannot open a spool directory of job 7");
 }
 
-static void exec_step_that_cannot_be_limited_leaves_nothing(void **state)
+CASE(exec_step_that_cannot_be_limited_leaves_nothing, scene)
 {
     spool.limit_error = -ENOSPC;
-    expect_refusal(*state, ENOSPC, "no cgroup for it");
+    expect_refusal(scene, ENOSPC, "no cgroup for it");
 }
 
 /* A client that returns to an exec step of which this node knows nothing: it does not start one. */
-static void the_client_of_an_ended_exec_step_is_notified(void **state)
+CASE(the_client_of_an_ended_exec_step_is_notified, scene)
 {
-    struct scene *scene = *state;
     const struct message_rejoin_step request = { .id = host, .token = TOKEN, .stream = 6, .key = 9 };
     const struct message_rejoin_step farewell = { .id = host, .token = TOKEN, .key = 9, .is_farewell = true };
     struct message_stream head;
@@ -249,20 +246,4 @@ static void the_client_of_an_ended_exec_step_is_notified(void **state)
     assert_int_equal(head.stream, 6);
     assert_int_equal(head.error, ENOENT);
     record_clear(&message_stream_record, &head);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(exec_step_of_a_job_that_has_not_started_here_waits_for_it),
-        CASE(exec_step_of_a_job_that_ends_without_a_start_is_refused),
-        CASE(exec_step_that_has_waited_for_long_is_dropped),
-        CASE(many_exec_steps_may_wait_and_not_all),
-        CASE(exec_step_whose_directory_cannot_be_opened_is_refused),
-        CASE(exec_step_that_cannot_be_limited_leaves_nothing),
-        CASE(the_client_of_an_ended_exec_step_is_notified),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,6 @@
 /* The AMD backend on a made-up sysfs. */
 
 #include <errno.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,15 +35,10 @@ static void put_in(const char *folder, const char *name, const char *text)
     put(path, text);
 }
 
-static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *place)
-{
-    return remove(path);
-}
-
 static void remove_tree(const char *path)
 {
     _cleanup_free_ char *whole = xasprintf("%s%s", root, path);
-    (void)nftw(whole, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    (void)unit_test_remove(whole);
 }
 
 /* What class/drm has of every card, whoever made it. The caller frees the folder's name. */
@@ -113,6 +107,8 @@ static int tear_down(void **state)
     return 0;
 }
 
+#define CASE(name) TEST_WITH(name, set_up, tear_down)
+
 static void open_amd(void **ret, size_t count)
 {
     const struct gpu_spec spec = {
@@ -124,7 +120,7 @@ static void open_amd(void **ret, size_t count)
     assert_int_equal(gpu_amd.count(*ret), count);
 }
 
-static void without_its_library_it_says_that(void **state)
+CASE(without_its_library_it_says_that)
 {
     void *amd;
     char text[256];
@@ -134,7 +130,7 @@ static void without_its_library_it_says_that(void **state)
     gpu_amd.close(amd);
 }
 
-static void gpus_that_compute_come_in_pci_order_with_all_their_values(void **state)
+CASE(gpus_that_compute_come_in_pci_order_with_all_their_values)
 {
     void *amd;
     struct gpu_state gpu = { 0 };
@@ -168,7 +164,7 @@ static void gpus_that_compute_come_in_pci_order_with_all_their_values(void **sta
 }
 
 /* The kernel lists a process with every GPU. */
-static void processes_are_those_with_memory_there(void **state)
+CASE(processes_are_those_with_memory_there)
 {
     void *amd;
     struct gpu_state gpu = { 0 };
@@ -186,7 +182,7 @@ static void processes_are_those_with_memory_there(void **state)
     gpu_amd.close(amd);
 }
 
-static void what_is_not_told_or_cannot_be_true_is_missing(void **state)
+CASE(what_is_not_told_or_cannot_be_true_is_missing)
 {
     void *amd;
     struct gpu_state gpu = { 0 };
@@ -211,7 +207,7 @@ static void what_is_not_told_or_cannot_be_true_is_missing(void **state)
 }
 
 /* A card without a programmed EEPROM has anything there. */
-static void what_a_card_calls_itself_is_text(void **state)
+CASE(what_a_card_calls_itself_is_text)
 {
     void *amd;
     struct gpu_state gpu = { 0 };
@@ -229,7 +225,7 @@ static void what_a_card_calls_itself_is_text(void **state)
     gpu_amd.close(amd);
 }
 
-static void a_gpu_without_a_unique_id_is_known_by_its_slot(void **state)
+CASE(a_gpu_without_a_unique_id_is_known_by_its_slot)
 {
     void *amd;
     struct gpu_state gpu = { 0 };
@@ -241,7 +237,7 @@ static void a_gpu_without_a_unique_id_is_known_by_its_slot(void **state)
     gpu_amd.close(amd);
 }
 
-static void a_gpu_in_partitions_is_not_offered(void **state)
+CASE(a_gpu_in_partitions_is_not_offered)
 {
     struct gpu_state gpu = { 0 };
     void *amd = NULL;
@@ -260,7 +256,7 @@ static void a_gpu_in_partitions_is_not_offered(void **state)
     gpu_amd.close(amd);
 }
 
-static void a_gpu_that_vanishes_is_lost(void **state)
+CASE(a_gpu_that_vanishes_is_lost)
 {
     void *amd;
     struct gpu_state gpu = { 0 };
@@ -274,7 +270,7 @@ static void a_gpu_that_vanishes_is_lost(void **state)
     gpu_amd.close(amd);
 }
 
-static void a_gpu_that_is_left_out_is_not_looked_at(void **state)
+CASE(a_gpu_that_is_left_out_is_not_looked_at)
 {
     const struct gpu_spec spec = {
         .kind = GPU_SPEC_VENDOR, .vendor = GPU_VENDOR_AMD, .sysfs_root = root, .rocm_library = NO_LIBRARY
@@ -289,7 +285,7 @@ static void a_gpu_that_is_left_out_is_not_looked_at(void **state)
     gpu_progress_free(stage);
 }
 
-static void a_machine_without_one_says_so(void **state)
+CASE(a_machine_without_one_says_so)
 {
     const struct gpu_spec spec = {
         .kind = GPU_SPEC_VENDOR, .vendor = GPU_VENDOR_AMD, .sysfs_root = root, .rocm_library = NO_LIBRARY
@@ -304,22 +300,9 @@ static void a_machine_without_one_says_so(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(gpus_that_compute_come_in_pci_order_with_all_their_values),
-        TEST(without_its_library_it_says_that),
-        TEST(processes_are_those_with_memory_there),
-        TEST(what_is_not_told_or_cannot_be_true_is_missing),
-        TEST(what_a_card_calls_itself_is_text),
-        TEST(a_gpu_without_a_unique_id_is_known_by_its_slot),
-        TEST(a_gpu_in_partitions_is_not_offered),
-        TEST(a_gpu_that_vanishes_is_lost),
-        TEST(a_gpu_that_is_left_out_is_not_looked_at),
-        TEST(a_machine_without_one_says_so),
-    };
     if (mkdtemp(root) == NULL)
         return EXIT_FAILURE;
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = unit_tests_run(NULL, NULL);
     (void)rmdir(root);
     return failed;
 }

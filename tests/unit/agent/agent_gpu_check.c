@@ -24,7 +24,6 @@ static struct gpu_xid xid;
 static uint64_t ask(void *arg, const struct record_list *grants)
 {
     const struct gpu_grant *items = grants->items;
-    (void)arg;
     assert_int_equal(grants->count, 1);
     assert_string_equal(items[0].uuid, uuid);
     return ++asked;
@@ -32,10 +31,9 @@ static uint64_t ask(void *arg, const struct record_list *grants)
 
 static void take(const struct spool_id *id, uint32_t slot)
 {
-    struct record_list grants = { 0 };
+    _cleanup_(gpu_grants_clear) struct record_list grants = { 0 };
     (void)gpu_grants_add(&grants, 0, "GPU-0", slot, 0);
     gpu_check_take(check, id, &grants);
-    gpu_grants_clear(&grants);
 }
 
 /* A report that answers all looks so far. */
@@ -63,7 +61,6 @@ static void one_after_the_other(void)
 
 static int setup(void **state)
 {
-    (void)state;
     asked = 0;
     now_ms = 2000;
     gpu = (struct gpu_state){
@@ -76,13 +73,14 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    (void)state;
     gpu_check_free(check);
     free(gpu.trouble);
     return 0;
 }
 
-static void the_next_job_starts_when_the_gpu_was_seen_clean(void **state)
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
+CASE(the_next_job_starts_when_the_gpu_was_seen_clean)
 {
     one_after_the_other();
     assert_int_equal(asked, 1);
@@ -92,7 +90,7 @@ static void the_next_job_starts_when_the_gpu_was_seen_clean(void **state)
 }
 
 /* mgpud, restored from a backup, has given the GPU away while the job is still on it. */
-static void a_job_does_not_start_while_another_runs_on_its_gpu(void **state)
+CASE(a_job_does_not_start_while_another_runs_on_its_gpu)
 {
     take(&first, 0);
     assert_int_equal(start(&first), 0);
@@ -105,7 +103,7 @@ static void a_job_does_not_start_while_another_runs_on_its_gpu(void **state)
     assert_int_equal(gpu_check_return(check, &second, NULL), 0);
 }
 
-static void shares_of_a_gpu_do_not_wait_for_each_other(void **state)
+CASE(shares_of_a_gpu_do_not_wait_for_each_other)
 {
     take(&first, 1);
     assert_int_equal(start(&first), 0);
@@ -113,7 +111,7 @@ static void shares_of_a_gpu_do_not_wait_for_each_other(void **state)
     assert_int_equal(start(&second), 0);
 }
 
-static void a_report_from_before_the_end_says_nothing(void **state)
+CASE(a_report_from_before_the_end_says_nothing)
 {
     struct record_list gpus = { &gpu, 1 };
     one_after_the_other();
@@ -123,7 +121,7 @@ static void a_report_from_before_the_end_says_nothing(void **state)
 }
 
 /* Where the system has its page cache in it. */
-static void memory_that_is_the_system_s_too_is_not_compared(void **state)
+CASE(memory_that_is_the_system_s_too_is_not_compared)
 {
     gpu.is_host_memory = 1;
     one_after_the_other();
@@ -132,7 +130,7 @@ static void memory_that_is_the_system_s_too_is_not_compared(void **state)
     assert_int_equal(start(&second), 0);
 }
 
-static void memory_that_no_process_has_keeps_the_next_job_away(void **state)
+CASE(memory_that_no_process_has_keeps_the_next_job_away)
 {
     struct error err = { 0 };
     one_after_the_other();
@@ -148,7 +146,7 @@ static void memory_that_no_process_has_keeps_the_next_job_away(void **state)
     assert_int_equal(start(&second), 0);
 }
 
-static void a_driver_may_need_a_moment_to_take_memory_back(void **state)
+CASE(a_driver_may_need_a_moment_to_take_memory_back)
 {
     one_after_the_other();
     now_ms = 1100;
@@ -164,7 +162,7 @@ static void a_driver_may_need_a_moment_to_take_memory_back(void **state)
     assert_int_equal(start(&second), 0);
 }
 
-static void what_somebody_else_uses_is_not_left_over(void **state)
+CASE(what_somebody_else_uses_is_not_left_over)
 {
     one_after_the_other();
     process = (struct gpu_process){ .pid = 9, .start = 1, .is_memory_known = 1, .memory_bytes = 12000 * MIB };
@@ -173,7 +171,7 @@ static void what_somebody_else_uses_is_not_left_over(void **state)
     assert_int_equal(start(&second), 0);
 }
 
-static void where_memory_cannot_be_told_it_is_not_held_against_the_gpu(void **state)
+CASE(where_memory_cannot_be_told_it_is_not_held_against_the_gpu)
 {
     one_after_the_other();
     process = (struct gpu_process){ .pid = 9, .start = 1 };
@@ -182,7 +180,7 @@ static void where_memory_cannot_be_told_it_is_not_held_against_the_gpu(void **st
     assert_int_equal(start(&second), 0);
 }
 
-static void a_process_of_the_ended_job_keeps_the_next_away(void **state)
+CASE(a_process_of_the_ended_job_keeps_the_next_away)
 {
     struct error err = { 0 };
     one_after_the_other();
@@ -197,7 +195,7 @@ static void a_process_of_the_ended_job_keeps_the_next_away(void **state)
     assert_int_equal(start(&second), 0);
 }
 
-static void on_a_shared_gpu_the_last_one_leaves_it_to_be_looked_at(void **state)
+CASE(on_a_shared_gpu_the_last_one_leaves_it_to_be_looked_at)
 {
     take(&first, 1);
     take(&second, 2);
@@ -211,7 +209,7 @@ static void on_a_shared_gpu_the_last_one_leaves_it_to_be_looked_at(void **state)
     assert_int_equal(gpu.is_unclean, 1);
 }
 
-static void a_gpu_that_does_not_answer_is_not_waited_for(void **state)
+CASE(a_gpu_that_does_not_answer_is_not_waited_for)
 {
     one_after_the_other();
     gpu.is_lost = 1;
@@ -219,7 +217,7 @@ static void a_gpu_that_does_not_answer_is_not_waited_for(void **state)
     assert_int_equal(start(&second), -EBUSY);
 }
 
-static void a_gpu_is_looked_at_when_an_agent_first_sees_it(void **state)
+CASE(a_gpu_is_looked_at_when_an_agent_first_sees_it)
 {
     gpu.uuid = other_uuid;
     assert_true(report(12000));
@@ -228,7 +226,7 @@ static void a_gpu_is_looked_at_when_an_agent_first_sees_it(void **state)
     assert_int_equal(gpu.is_unclean, 0);
 }
 
-static void what_runs_since_before_the_agent_is_left_alone(void **state)
+CASE(what_runs_since_before_the_agent_is_left_alone)
 {
     take(&first, 0);
     gpu_check_resume(check, &first);
@@ -242,7 +240,7 @@ static void what_runs_since_before_the_agent_is_left_alone(void **state)
     assert_int_equal(gpu.is_unclean, 0);
 }
 
-static void nothing_starts_on_a_gpu_that_has_just_failed(void **state)
+CASE(nothing_starts_on_a_gpu_that_has_just_failed)
 {
     struct error err = { 0 };
     one_after_the_other();
@@ -257,10 +255,9 @@ static void nothing_starts_on_a_gpu_that_has_just_failed(void **state)
     assert_int_equal(start(&second), 0);
 }
 
-static void an_error_after_the_clock_was_set_back_is_news(void **state)
+CASE(an_error_after_the_clock_was_set_back_is_news)
 {
     struct gpu_xid xids[] = { { 31, 5000, 10 }, { 79, 40, 20 } };
-    (void)state;
     gpu.xids = (struct record_list){ xids, 1 };
     assert_true(report(10));
     assert_false(report(20));
@@ -270,7 +267,7 @@ static void an_error_after_the_clock_was_set_back_is_news(void **state)
     assert_false(report(40));
 }
 
-static void the_worst_error_of_a_job_is_noted_once(void **state)
+CASE(the_worst_error_of_a_job_is_noted_once)
 {
     struct gpu_xid xids[] = { { 79, 2000, 900 }, { 31, 500, 1000 },
         { 45, 1001, 1001 } }; // a clock that was set
@@ -296,12 +293,11 @@ static size_t visited;
 
 static void visit(void *arg, const struct spool_id *id)
 {
-    (void)arg;
     assert_true(id->job == 41 || id->job == 42);
     visited++;
 }
 
-static void who_waits_is_called_once(void **state)
+CASE(who_waits_is_called_once)
 {
     visited = 0;
     one_after_the_other();
@@ -314,7 +310,7 @@ static void who_waits_is_called_once(void **state)
     assert_int_equal(visited, 1);
 }
 
-static void who_would_have_to_wait_on_is_not_called(void **state)
+CASE(who_would_have_to_wait_on_is_not_called)
 {
     visited = 0;
     one_after_the_other();
@@ -329,7 +325,7 @@ static void who_would_have_to_wait_on_is_not_called(void **state)
     assert_int_equal(visited, 1);
 }
 
-static void an_attempt_behind_another_is_called_when_that_one_has_left(void **state)
+CASE(an_attempt_behind_another_is_called_when_that_one_has_left)
 {
     visited = 0;
     take(&first, 0);
@@ -356,7 +352,7 @@ static void settle(void *arg, const struct spool_id *id)
         assert_int_equal(start(id), 0);
 }
 
-static void an_attempt_behind_one_that_has_failed_is_called_after_it(void **state)
+CASE(an_attempt_behind_one_that_has_failed_is_called_after_it)
 {
     visited = 0;
     gpu.vendor = GPU_VENDOR_NVIDIA;
@@ -373,7 +369,7 @@ static void an_attempt_behind_one_that_has_failed_is_called_after_it(void **stat
     assert_int_equal(visited, 2);
 }
 
-static void the_error_of_a_job_may_come_a_little_after_its_end(void **state)
+CASE(the_error_of_a_job_may_come_a_little_after_its_end)
 {
     gpu.vendor = GPU_VENDOR_NVIDIA;
     (void)report(10);
@@ -385,7 +381,7 @@ static void the_error_of_a_job_may_come_a_little_after_its_end(void **state)
     assert_false(gpu_check_awaits_errors(check, &first, 1051));
 }
 
-static void nothing_starts_while_the_error_of_the_one_before_may_come(void **state)
+CASE(nothing_starts_while_the_error_of_the_one_before_may_come)
 {
     gpu.vendor = GPU_VENDOR_NVIDIA;
     (void)report(10);
@@ -398,7 +394,7 @@ static void nothing_starts_while_the_error_of_the_one_before_may_come(void **sta
     assert_int_equal(start(&second), 0);
 }
 
-static void a_look_that_never_comes_is_not_waited_for(void **state)
+CASE(a_look_that_never_comes_is_not_waited_for)
 {
     gpu.vendor = GPU_VENDOR_NVIDIA;
     (void)report(10);
@@ -407,42 +403,9 @@ static void a_look_that_never_comes_is_not_waited_for(void **state)
     assert_false(gpu_check_awaits_errors(check, &first, 2000));
 }
 
-static void no_error_is_awaited_of_gpus_that_tell_of_none(void **state)
+CASE(no_error_is_awaited_of_gpus_that_tell_of_none)
 {
     one_after_the_other();
     assert_false(gpu_check_awaits_errors(check, &first, 1000));
     assert_false(gpu_check_awaits_errors(check, &(struct spool_id){ .job = 7 }, 1000));
-}
-
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        CASE(a_job_does_not_start_while_another_runs_on_its_gpu),
-        CASE(shares_of_a_gpu_do_not_wait_for_each_other),
-        CASE(the_next_job_starts_when_the_gpu_was_seen_clean),
-        CASE(a_report_from_before_the_end_says_nothing),
-        CASE(memory_that_is_the_system_s_too_is_not_compared),
-        CASE(memory_that_no_process_has_keeps_the_next_job_away),
-        CASE(a_driver_may_need_a_moment_to_take_memory_back),
-        CASE(what_somebody_else_uses_is_not_left_over),
-        CASE(where_memory_cannot_be_told_it_is_not_held_against_the_gpu),
-        CASE(a_process_of_the_ended_job_keeps_the_next_away),
-        CASE(on_a_shared_gpu_the_last_one_leaves_it_to_be_looked_at),
-        CASE(a_gpu_that_does_not_answer_is_not_waited_for),
-        CASE(a_gpu_is_looked_at_when_an_agent_first_sees_it),
-        CASE(what_runs_since_before_the_agent_is_left_alone),
-        CASE(nothing_starts_on_a_gpu_that_has_just_failed),
-        CASE(an_error_after_the_clock_was_set_back_is_news),
-        CASE(the_worst_error_of_a_job_is_noted_once),
-        CASE(who_waits_is_called_once),
-        CASE(who_would_have_to_wait_on_is_not_called),
-        CASE(an_attempt_behind_another_is_called_when_that_one_has_left),
-        CASE(an_attempt_behind_one_that_has_failed_is_called_after_it),
-        CASE(the_error_of_a_job_may_come_a_little_after_its_end),
-        CASE(nothing_starts_while_the_error_of_the_one_before_may_come),
-        CASE(a_look_that_never_comes_is_not_waited_for),
-        CASE(no_error_is_awaited_of_gpus_that_tell_of_none),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

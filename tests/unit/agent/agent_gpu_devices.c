@@ -3,7 +3,6 @@
  */
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,19 +67,16 @@ static int setup(void **state)
     return 0;
 }
 
-static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *position)
-{
-    return remove(path);
-}
-
 static int teardown(void **state)
 {
     struct machine *machine = *state;
     gpu_devices_free(machine->devices);
-    (void)nftw(machine->top, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    (void)unit_test_remove(machine->top);
     free(machine);
     return 0;
 }
+
+#define CASE(name, machine) TEST_ON(name, struct machine *machine, setup, teardown)
 
 /* The last one is AMD's, unless it is simulated or an instance. */
 static void open_devices(struct machine *machine, uint32_t vendor, bool has_simulated)
@@ -127,18 +123,16 @@ static void assert_devices(const struct machine *machine, const char *uuid, cons
     gpu_grants_clear(&grants);
 }
 
-static void a_job_without_gpus_opens_none(void **state)
+CASE(a_job_without_gpus_opens_none, machine)
 {
-    struct machine *machine = *state;
     open_devices(machine, GPU_VENDOR_NVIDIA, false);
     assert_devices(machine, NULL,
         "-195:0 -195:1 -195:254 -195:255 -234:1 -235:0 -236:0 -237:0 -240:0 -226:0 -226:128 -226:130 +1:3 "
         "+241:0");
 }
 
-static void drivers_are_read_again_after_a_while(void **state)
+CASE(drivers_are_read_again_after_a_while, machine)
 {
-    struct machine *machine = *state;
     machine->reread_ms = 3600000;
     open_devices(machine, GPU_VENDOR_NVIDIA, false);
     assert_devices(machine, NULL, "-235:0");
@@ -152,18 +146,16 @@ static void drivers_are_read_again_after_a_while(void **state)
     assert_devices(machine, NULL, "-301:0 +300:0");
 }
 
-static void a_job_opens_the_nodes_of_its_gpu_by_the_drivers_numbers(void **state)
+CASE(a_job_opens_the_nodes_of_its_gpu_by_the_drivers_numbers, machine)
 {
-    struct machine *machine = *state;
     open_devices(machine, GPU_VENDOR_NVIDIA, false);
     assert_devices(machine, "GPU-a",
         "+195:1 -195:0 +195:254 +195:255 +235:0 -234:1 -236:0 +237:0 -240:0 -226:130 -226:131");
     assert_devices(machine, "GPU-b", "+195:0 -195:1 +195:255 +235:0 -240:0 +226:130 -226:2 -226:131");
 }
 
-static void imex_channels_are_opened_only_where_the_site_says_so(void **state)
+CASE(imex_channels_are_opened_only_where_the_site_says_so, machine)
 {
-    struct machine *machine = *state;
     open_devices(machine, GPU_VENDOR_NVIDIA, false);
     assert_devices(machine, "GPU-a", "-238:0 -238:1");
     gpu_devices_free(take_ptr(machine->devices));
@@ -173,23 +165,20 @@ static void imex_channels_are_opened_only_where_the_site_says_so(void **state)
     assert_devices(machine, "GPU-c", "-238:0");
 }
 
-static void an_amd_gpu_comes_with_kfd_and_its_render_node(void **state)
+CASE(an_amd_gpu_comes_with_kfd_and_its_render_node, machine)
 {
-    struct machine *machine = *state;
     open_devices(machine, GPU_VENDOR_AMD, false);
     assert_devices(machine, "GPU-c", "+240:0 +226:131 -226:130 -226:0 -195:0 -195:2 -195:255 -235:0");
 }
 
-static void a_gpu_that_is_not_known_opens_nothing(void **state)
+CASE(a_gpu_that_is_not_known_opens_nothing, machine)
 {
-    struct machine *machine = *state;
     open_devices(machine, GPU_VENDOR_NVIDIA, false);
     assert_devices(machine, "GPU-gone", "-195:0 -195:1 -195:255 -235:0 -240:0 -226:130");
 }
 
-static void simulated_gpus_have_nodes_only_in_a_directory_of_their_own(void **state)
+CASE(simulated_gpus_have_nodes_only_in_a_directory_of_their_own, machine)
 {
-    struct machine *machine = *state;
     open_devices(machine, GPU_VENDOR_SIMULATED, false);
     assert_devices(machine, "GPU-a", "-195:0 -195:1 -195:255");
     gpu_devices_free(take_ptr(machine->devices));
@@ -197,9 +186,8 @@ static void simulated_gpus_have_nodes_only_in_a_directory_of_their_own(void **st
     assert_devices(machine, "GPU-b", "+195:1 -195:0 -195:2 +195:255");
 }
 
-static void gpus_that_changed_are_looked_up_anew(void **state)
+CASE(gpus_that_changed_are_looked_up_anew, machine)
 {
-    struct machine *machine = *state;
     static char other[] = "GPU-x";
     struct record_list gpus = { machine->gpus, 3 };
     open_devices(machine, GPU_VENDOR_NVIDIA, false);
@@ -223,9 +211,8 @@ static void assert_visible(const struct machine *machine, const char *uuids, con
         fail_msg("%s instead of %s", visible, expected);
 }
 
-static void gpus_are_numbered_as_the_job_sees_them(void **state)
+CASE(gpus_are_numbered_as_the_job_sees_them, machine)
 {
-    struct machine *machine = *state;
     open_devices(machine, GPU_VENDOR_NVIDIA, false);
     assert_visible(machine, "a", "0");
     assert_visible(machine, "b", "0");
@@ -241,17 +228,15 @@ static void gpus_are_numbered_as_the_job_sees_them(void **state)
 
 static bool has_nodes(const struct machine *machine, const char *uuid)
 {
-    struct record_list grants = { 0 };
+    _cleanup_(gpu_grants_clear) struct record_list grants = { 0 };
     gpu_grants_add(&grants, 0, uuid, 0, 0);
     bool is_so = gpu_devices_has_nodes(machine->devices, &grants);
-    gpu_grants_clear(&grants);
     return is_so;
 }
 
 /* Only then does CUDA count anew what the job may open. The node may come after the GPU was found. */
-static void a_gpu_without_a_node_of_its_own_hides_no_other(void **state)
+CASE(a_gpu_without_a_node_of_its_own_hides_no_other, machine)
 {
-    struct machine *machine = *state;
     open_devices(machine, GPU_VENDOR_NVIDIA, false);
     assert_false(has_nodes(machine, "GPU-a"));
     write_text(machine, "dev/nvidia1", "");
@@ -262,9 +247,8 @@ static void a_gpu_without_a_node_of_its_own_hides_no_other(void **state)
 }
 
 /* Where the driver has no page about a GPU, its library's number is better than the GPU's own. */
-static void the_library_s_minor_is_taken_without_a_page_of_the_driver(void **state)
+CASE(the_library_s_minor_is_taken_without_a_page_of_the_driver, machine)
 {
-    struct machine *machine = *state;
     struct record_list gpus = { machine->gpus, 3 };
     static char pci[] = "0000:09:00.0";
     machine->gpus[0].pci = pci;
@@ -276,9 +260,8 @@ static void the_library_s_minor_is_taken_without_a_page_of_the_driver(void **sta
 }
 
 /* A job has the capabilities of its own instances only, and the GPU that they are part of. */
-static void a_job_opens_the_capabilities_of_its_mig_instances_alone(void **state)
+CASE(a_job_opens_the_capabilities_of_its_mig_instances_alone, machine)
 {
-    struct machine *machine = *state;
     static char parent[] = "GPU-a", second[] = "MIG-b", third[] = "MIG-c", pci[] = "0000:01:00.0";
     machine->gpus[1] = (struct gpu_state){ .index = 1,
         .uuid = second,
@@ -303,8 +286,8 @@ static void a_job_opens_the_capabilities_of_its_mig_instances_alone(void **state
     /* The driver numbers the capabilities of a new layout anew. */
     write_text(machine, "caps/gpu1/mig/gi9/access", "DeviceFileMinor: 30\n");
     assert_devices(machine, "MIG-b", "+234:30 +234:85 -234:84");
-    struct record_list grants = { 0 };
-    struct strings paths = { 0 };
+    _cleanup_(gpu_grants_clear) struct record_list grants = { 0 };
+    _cleanup_strings_ struct strings paths = { 0 };
     gpu_grants_add(&grants, 1, "MIG-b", 0, 0);
     gpu_devices_paths(machine->devices, &grants, &paths);
     _cleanup_free_ char *visible = gpu_devices_visible(machine->devices, &grants);
@@ -312,8 +295,6 @@ static void a_job_opens_the_capabilities_of_its_mig_instances_alone(void **state
     assert_non_null(strstr(paths.items[0], "/dev/nvidia1"));
     assert_non_null(strstr(paths.items[1], "/dev/nvidia-caps/nvidia-cap30"));
     assert_non_null(strstr(paths.items[2], "/dev/nvidia-caps/nvidia-cap85"));
-    gpu_grants_clear(&grants);
-    strings_clear(&paths);
 }
 
 /* `uuids` as for assert_visible(); the paths below the machine's directory, separated by blanks. */
@@ -334,9 +315,8 @@ static void assert_paths(const struct machine *machine, const char *uuids, const
         fail_msg("%s instead of %s", buffer_text(&text), expected);
 }
 
-static void a_container_gets_the_nodes_of_its_gpus_and_those_they_need(void **state)
+CASE(a_container_gets_the_nodes_of_its_gpus_and_those_they_need, machine)
 {
-    struct machine *machine = *state;
     open_devices(machine, GPU_VENDOR_NVIDIA, false);
     assert_paths(machine, "a", "nvidia1 nvidiactl nvidia-uvm nvidia-uvm-tools nvidia-modeset");
     assert_paths(machine, "ba", "nvidia0 nvidia1 nvidiactl nvidia-uvm nvidia-uvm-tools nvidia-modeset");
@@ -347,38 +327,13 @@ static void a_container_gets_the_nodes_of_its_gpus_and_those_they_need(void **st
     assert_paths(machine, "ab", "");
 }
 
-static void the_gpus_say_where_the_cpus_should_be(void **state)
+CASE(the_gpus_say_where_the_cpus_should_be, machine)
 {
-    struct machine *machine = *state;
-    struct record_list grants = { 0 };
+    _cleanup_(gpu_grants_clear) struct record_list grants = { 0 };
     open_devices(machine, GPU_VENDOR_NVIDIA, false);
     assert_int_equal(gpu_devices_numas(machine->devices, &grants), 0);
     gpu_grants_add(&grants, 1, "GPU-b", 0, 0);
     assert_int_equal(gpu_devices_numas(machine->devices, &grants), 2);
     gpu_grants_add(&grants, 0, "GPU-a", 0, 0);
     assert_int_equal(gpu_devices_numas(machine->devices, &grants), 3);
-    gpu_grants_clear(&grants);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_job_without_gpus_opens_none),
-        CASE(drivers_are_read_again_after_a_while),
-        CASE(a_container_gets_the_nodes_of_its_gpus_and_those_they_need),
-        CASE(a_job_opens_the_nodes_of_its_gpu_by_the_drivers_numbers),
-        CASE(imex_channels_are_opened_only_where_the_site_says_so),
-        CASE(an_amd_gpu_comes_with_kfd_and_its_render_node),
-        CASE(a_gpu_that_is_not_known_opens_nothing),
-        CASE(simulated_gpus_have_nodes_only_in_a_directory_of_their_own),
-        CASE(gpus_that_changed_are_looked_up_anew),
-        CASE(gpus_are_numbered_as_the_job_sees_them),
-        CASE(a_gpu_without_a_node_of_its_own_hides_no_other),
-        CASE(the_library_s_minor_is_taken_without_a_page_of_the_driver),
-        CASE(a_job_opens_the_capabilities_of_its_mig_instances_alone),
-        CASE(the_gpus_say_where_the_cpus_should_be),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

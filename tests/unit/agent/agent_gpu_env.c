@@ -16,10 +16,9 @@ static char *set(struct gpu_state *gpus, size_t count, bool is_guarded, const ch
     struct gpu_grant grants[] = { { .index = 2, .uuid = gpus[2].uuid },
         { .index = 0, .uuid = gpus[0].uuid } };
     struct record_list granted = { grants, 2 };
-    struct strings env = { 0 };
+    _cleanup_strings_ struct strings env = { 0 };
     gpu_env_set(&list, &granted, is_guarded, &env);
     char *value = xstrdup(strings_get_env(&env, name));
-    strings_clear(&env);
     return value;
 }
 
@@ -43,7 +42,7 @@ static char *set(struct gpu_state *gpus, size_t count, bool is_guarded, const ch
         .uuid = (char[]){ name }, .vendor = GPU_VENDOR_AMD, .render_minor = (minor_number)                   \
     }
 
-static void cuda_gets_numbers_while_it_counts_as_we_do(void **state)
+TEST(cuda_gets_numbers_while_it_counts_as_we_do)
 {
     struct gpu_state gpus[] = { NVIDIA("GPU-a", "0000:01", 0), NVIDIA("GPU-b", "0000:02", 0),
         NVIDIA("GPU-c", "0000:03", 0) };
@@ -54,7 +53,7 @@ static void cuda_gets_numbers_while_it_counts_as_we_do(void **state)
 }
 
 /* CUDA does not number instances, and numbers the GPUs between them in its own way. */
-static void cuda_gets_uuids_on_a_node_with_mig_instances(void **state)
+TEST(cuda_gets_uuids_on_a_node_with_mig_instances)
 {
     struct gpu_state gpus[] = { NVIDIA("GPU-a", "0000:01", 0), NVIDIA("GPU-b", "0000:02", 0),
         NVIDIA("MIG-c", "0000:02", 0) };
@@ -62,7 +61,7 @@ static void cuda_gets_uuids_on_a_node_with_mig_instances(void **state)
     assert_set(gpus, "CUDA_VISIBLE_DEVICES", "MIG-c,GPU-a");
 }
 
-static void cuda_gets_uuids_when_its_numbers_may_be_others(void **state)
+TEST(cuda_gets_uuids_when_its_numbers_may_be_others)
 {
     struct gpu_state one_lost[] = { NVIDIA("GPU-a", "0000:01", 0), NVIDIA("GPU-b", "0000:02", 1),
         NVIDIA("GPU-c", "0000:03", 0) };
@@ -72,7 +71,7 @@ static void cuda_gets_uuids_when_its_numbers_may_be_others(void **state)
     assert_set(one_between, "CUDA_VISIBLE_DEVICES", "GPU-c,GPU-a");
 }
 
-static void rocm_gets_uuids_and_hip_counts_anew(void **state)
+TEST(rocm_gets_uuids_and_hip_counts_anew)
 {
     struct gpu_state gpus[] = { AMD("GPU-00000000000000aa", 128), AMD("GPU-00000000000000bb", 129),
         AMD("GPU-00000000000000cc", 130) };
@@ -81,7 +80,7 @@ static void rocm_gets_uuids_and_hip_counts_anew(void **state)
     assert_set(gpus, "CUDA_VISIBLE_DEVICES", NULL);
 }
 
-static void rocm_gets_numbers_of_gpus_without_a_unique_id(void **state)
+TEST(rocm_gets_numbers_of_gpus_without_a_unique_id)
 {
     struct gpu_state gpus[] = { AMD("PCI-0000:03:00.0", 129), AMD("PCI-0000:04:00.0", 130),
         AMD("PCI-0000:05:00.0", 128) };
@@ -89,7 +88,7 @@ static void rocm_gets_numbers_of_gpus_without_a_unique_id(void **state)
 }
 
 /* The one that it was not given is not found in between. */
-static void rocm_counts_only_what_the_job_can_open(void **state)
+TEST(rocm_counts_only_what_the_job_can_open)
 {
     struct gpu_state gpus[] = { AMD("PCI-0000:03:00.0", 130), AMD("PCI-0000:04:00.0", 128),
         AMD("PCI-0000:05:00.0", 129) };
@@ -97,29 +96,14 @@ static void rocm_counts_only_what_the_job_can_open(void **state)
     assert_set_if(true, gpus, "ROCR_VISIBLE_DEVICES", "0,1");
 }
 
-static void a_job_without_gpus_sees_none(void **state)
+TEST(a_job_without_gpus_sees_none)
 {
     struct gpu_state amd[] = { AMD("GPU-00000000000000aa", 128) }, nvidia[] = { NVIDIA("GPU-a", "0", 0) };
     struct record_list none = { 0 }, amds = { amd, 1 }, nvidias = { nvidia, 1 };
-    struct strings env = { 0 };
+    _cleanup_strings_ struct strings env = { 0 };
     gpu_env_set(&amds, &none, false, &env);
     assert_string_equal(strings_get_env(&env, "ROCR_VISIBLE_DEVICES"), "");
     assert_string_equal(strings_get_env(&env, "HIP_VISIBLE_DEVICES"), "");
     gpu_env_set(&nvidias, &none, false, &env);
     assert_string_equal(strings_get_env(&env, "CUDA_VISIBLE_DEVICES"), "");
-    strings_clear(&env);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cuda_gets_numbers_while_it_counts_as_we_do),
-        cmocka_unit_test(cuda_gets_uuids_on_a_node_with_mig_instances),
-        cmocka_unit_test(cuda_gets_uuids_when_its_numbers_may_be_others),
-        cmocka_unit_test(rocm_gets_uuids_and_hip_counts_anew),
-        cmocka_unit_test(rocm_gets_numbers_of_gpus_without_a_unique_id),
-        cmocka_unit_test(rocm_counts_only_what_the_job_can_open),
-        cmocka_unit_test(a_job_without_gpus_sees_none),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,9 +23,9 @@ int __wrap_process_signal(int pidfd, int signal_number)
     return is_unkillable ? 0 : __real_process_signal(pidfd, signal_number);
 }
 
-static void one_gpu_that_hangs_is_lost_and_the_others_are_sampled(void **state)
+CASE(one_gpu_that_hangs_is_lost_and_the_others_are_sampled)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS);
     await(&watcher, "abc");
     machine_is(THREE_GPUS "hang_gpu 1\n");
@@ -36,24 +36,22 @@ static void one_gpu_that_hangs_is_lost_and_the_others_are_sampled(void **state)
                "gpu 0 3b 24576 300 3 40 90000 GPU-c NVIDIA One\nhang_gpu 1\n");
     while (watcher.used_mib[0] != 100 || watcher.used_mib[2] != 300)
         await(&watcher, "a-c");
-    end(&watcher);
 }
 
-static void a_gpu_that_answers_again_returns_by_itself(void **state)
+CASE(a_gpu_that_answers_again_returns_by_itself)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS);
     await(&watcher, "abc");
     machine_is(THREE_GPUS "hang_gpu 1\n");
     await(&watcher, "a-c");
     machine_is(THREE_GPUS);
     await(&watcher, "abc");
-    end(&watcher);
 }
 
-static void the_only_gpu_that_hangs_is_lost_and_returns(void **state)
+CASE(the_only_gpu_that_hangs_is_lost_and_returns)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     begin(&watcher, "gpu 0 1b 24576 1 1 40 90000 GPU-a NVIDIA One\n");
     await(&watcher, "a");
     machine_is("gpu 0 1b 24576 1 1 40 90000 GPU-a NVIDIA One\nhang_gpu 0\n");
@@ -62,12 +60,11 @@ static void the_only_gpu_that_hangs_is_lost_and_returns(void **state)
     assert_string_equal(watcher.text, "1 GPU found by nvml");
     machine_is("gpu 0 1b 24576 1 1 40 90000 GPU-a NVIDIA One\n");
     await(&watcher, "a");
-    end(&watcher);
 }
 
-static void two_that_hang_return_one_by_one(void **state)
+CASE(two_that_hang_return_one_by_one)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS);
     await(&watcher, "abc");
     machine_is(THREE_GPUS "hang_gpu 0\nhang_gpu 2\n");
@@ -76,50 +73,46 @@ static void two_that_hang_return_one_by_one(void **state)
     await(&watcher, "-bc");
     machine_is(THREE_GPUS);
     await(&watcher, "abc");
-    end(&watcher);
 }
 
 /* From the start, and so that not even its address can be asked for. */
-static void a_gpu_that_hangs_from_the_start_gets_its_number_when_it_is_seen(void **state)
+CASE(a_gpu_that_hangs_from_the_start_gets_its_number_when_it_is_seen)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS "hang_all 1\n");
     await(&watcher, "ac");
     assert_non_null(strstr(watcher.text, "3 GPUs"));
     machine_is(THREE_GPUS);
     await(&watcher, "acb");
-    end(&watcher);
 }
 
-static void a_known_gpu_whose_handle_hangs_is_lost_alone(void **state)
+CASE(a_known_gpu_whose_handle_hangs_is_lost_alone)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS);
     await(&watcher, "abc");
     machine_is(THREE_GPUS "hang_all 2\n");
     await(&watcher, "ab-");
     machine_is(THREE_GPUS);
     await(&watcher, "abc");
-    end(&watcher);
 }
 
-static void a_driver_that_does_not_start_is_told_and_tried_again(void **state)
+CASE(a_driver_that_does_not_start_is_told_and_tried_again)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS "hang_init 1\n");
     do
         await(&watcher, ""); // a busy machine reports first that it does not respond yet
     while (strcmp(watcher.text, "the GPU driver does not respond") != 0);
     machine_is(THREE_GPUS);
     await(&watcher, "abc");
-    end(&watcher);
 }
 
 /* While a helper that started earlier works, the other GPUs are sampled; afterwards the state of all is
  * unknown. */
-static void a_driver_that_does_not_start_again_loses_all(void **state)
+CASE(a_driver_that_does_not_start_again_loses_all)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS);
     await(&watcher, "abc");
     machine_is(THREE_GPUS "hang_gpu 1\nhang_init 1\n");
@@ -130,12 +123,11 @@ static void a_driver_that_does_not_start_again_loses_all(void **state)
     await(&watcher, "---");
     machine_is(THREE_GPUS);
     await(&watcher, "abc");
-    end(&watcher);
 }
 
-static void a_driver_that_is_unloaded_for_a_while_loses_all_until_it_is_back(void **state)
+CASE(a_driver_that_is_unloaded_for_a_while_loses_all_until_it_is_back)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS);
     await(&watcher, "abc");
     machine_is(
@@ -143,38 +135,35 @@ static void a_driver_that_is_unloaded_for_a_while_loses_all_until_it_is_back(voi
     await(&watcher, "---");
     machine_is(THREE_GPUS "order 2 1 0\n");
     await(&watcher, "abc");
-    end(&watcher);
 }
 
-static void a_gpu_off_the_bus_returns_by_itself(void **state)
+CASE(a_gpu_off_the_bus_returns_by_itself)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS);
     await(&watcher, "abc");
     machine_is(THREE_GPUS "lost 0\n");
     await(&watcher, "-bc");
     machine_is(THREE_GPUS);
     await(&watcher, "abc");
-    end(&watcher);
 }
 
 /* Each time its library is called about this GPU the process dies; twice is no chance. */
-static void a_gpu_at_which_the_library_crashes_is_left_out(void **state)
+CASE(a_gpu_at_which_the_library_crashes_is_left_out)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS "crash_gpu 2\n");
     await(&watcher, "ab");
     machine_is(THREE_GPUS);
     await(&watcher, "abc");
-    end(&watcher);
 }
 
 /* --- looks that are asked for --- */
 
 /* Whoever asks waits for the one that hangs no longer than a moment, also before it counts as lost. */
-static void a_look_at_others_does_not_wait_for_one_that_hangs(void **state)
+CASE(a_look_at_others_does_not_wait_for_one_that_hangs)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS);
     await(&watcher, "abc");
     await(&watcher, "abc"); // from here on each is read in a thread of its own
@@ -187,13 +176,12 @@ static void a_look_at_others_does_not_wait_for_one_that_hangs(void **state)
     await(&watcher, "a-c");
     for (int i = 0; i < 20; i++)
         await_answer(&watcher, gpu_helper_ask(watcher.helper, NULL), "a-c");
-    end(&watcher);
 }
 
 /* Also those that were asked of a helper that hangs, by the next one or by the loss of all. */
-static void every_look_that_is_asked_for_is_answered(void **state)
+CASE(every_look_that_is_asked_for_is_answered)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS);
     uint64_t early = gpu_helper_ask(watcher.helper, NULL);
     await(&watcher, "abc");
@@ -214,7 +202,6 @@ static void every_look_that_is_asked_for_is_answered(void **state)
     number = gpu_helper_ask(watcher.helper, NULL);
     await(&watcher, "---");
     await_answer(&watcher, number, "---");
-    end(&watcher);
 }
 
 /* --- identity --- */
@@ -225,7 +212,7 @@ static void every_look_that_is_asked_for_is_answered(void **state)
     "gpu 0 1b 24576 22 2 40 90000 GPU-b NVIDIA One\n"                                                        \
     "gpu 0 2b 24576 33 3 40 90000 GPU-c NVIDIA One\n"
 
-static void another_order_changes_no_number(void **state)
+CASE(another_order_changes_no_number)
 {
     struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS);
@@ -274,11 +261,11 @@ static void share_one_processor(void)
     assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
 }
 
-static void a_helper_that_gets_no_processor_costs_no_gpu(void **state)
+CASE(a_helper_that_gets_no_processor_costs_no_gpu)
 {
     cpu_set_t all;
     pid_t loops[BUSY_LOOPS];
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     struct process_times times;
     if (process_read_times(getpid(), getpid(), &times) < 0)
         skip(); // a kernel that does not count them
@@ -303,14 +290,13 @@ static void a_helper_that_gets_no_processor_costs_no_gpu(void **state)
     assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
     machine_is(THREE_GPUS "hang_gpu 1\n");
     await(&watcher, "a-c");
-    end(&watcher);
 }
 
 /* --- processes that cannot be killed --- */
 
-static void helpers_that_cannot_be_killed_are_bounded_and_reaped(void **state)
+CASE(helpers_that_cannot_be_killed_are_bounded_and_reaped)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS);
     await(&watcher, "abc");
     is_unkillable = true;
@@ -327,12 +313,11 @@ static void helpers_that_cannot_be_killed_are_bounded_and_reaped(void **state)
     do
         await(&watcher, "abc");
     while (count_children() != 1);
-    end(&watcher);
 }
 
-static void helpers_in_a_driver_that_does_not_start_are_one(void **state)
+CASE(helpers_in_a_driver_that_does_not_start_are_one)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     is_unkillable = true;
     begin(&watcher, THREE_GPUS "hang_init 1\n");
     await(&watcher, "");
@@ -342,13 +327,12 @@ static void helpers_in_a_driver_that_does_not_start_are_one(void **state)
     machine_is(THREE_GPUS);
     kill_children();
     await(&watcher, "abc");
-    end(&watcher);
 }
 
 /* More of them than helpers may exist: it is told, and nothing more is started. */
-static void with_too_many_that_cannot_be_killed_all_gpus_are_lost(void **state)
+CASE(with_too_many_that_cannot_be_killed_all_gpus_are_lost)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     _cleanup_free_ char *machine = xstrdup("");
     _cleanup_free_ char *hanging = NULL;
     for (unsigned i = 0; i < GPU_HELPERS_MAX + 2; i++) {
@@ -371,7 +355,6 @@ static void with_too_many_that_cannot_be_killed_all_gpus_are_lost(void **state)
     machine_is(machine);
     kill_children();
     await(&watcher, "abcdefghij");
-    end(&watcher);
 }
 
 /* --- release --- */
@@ -407,13 +390,12 @@ static void make_devices(bool is_there)
 /* "" for none. */
 static void release(struct watcher *watcher, const char *names)
 {
-    struct strings uuids = { 0 };
+    _cleanup_strings_ struct strings uuids = { 0 };
     for (const char *p = names; *p != '\0'; p++) {
         const char uuid[] = { 'G', 'P', 'U', '-', *p, '\0' };
         strings_add(&uuids, uuid);
     }
     gpu_helper_release(watcher->helper, &uuids);
-    strings_clear(&uuids);
 }
 
 static bool is_released(const struct watcher *watcher, size_t i)
@@ -421,9 +403,9 @@ static bool is_released(const struct watcher *watcher, size_t i)
     return ((const struct gpu_state *)gpu_roster_gpus(watcher->roster)->items)[i].is_released != 0;
 }
 
-static void a_released_gpu_is_open_in_no_process_and_comes_back(void **state)
+CASE(a_released_gpu_is_open_in_no_process_and_comes_back)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     make_devices(true);
     begin(&watcher, THREE_GPUS);
     await(&watcher, "abc");
@@ -445,12 +427,11 @@ static void a_released_gpu_is_open_in_no_process_and_comes_back(void **state)
     assert_false(is_released(&watcher, 1));
     assert_int_equal(count_open(".gpu1"), 1);
     make_devices(false);
-    end(&watcher);
 }
 
-static void with_all_gpus_released_nothing_has_the_driver_open(void **state)
+CASE(with_all_gpus_released_nothing_has_the_driver_open)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     make_devices(true);
     begin(&watcher, THREE_GPUS);
     await(&watcher, "abc");
@@ -468,12 +449,11 @@ static void with_all_gpus_released_nothing_has_the_driver_open(void **state)
     release(&watcher, "");
     await(&watcher, "abc");
     make_devices(false);
-    end(&watcher);
 }
 
-static void a_gpu_that_vanishes_beside_a_released_one_changes_no_other(void **state)
+CASE(a_gpu_that_vanishes_beside_a_released_one_changes_no_other)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     make_devices(true);
     begin(&watcher, THREE_GPUS);
     await(&watcher, "abc");
@@ -488,12 +468,11 @@ static void a_gpu_that_vanishes_beside_a_released_one_changes_no_other(void **st
     await(&watcher, "a-c");
     assert_int_equal(count_open(".gpu1"), 0);
     make_devices(false);
-    end(&watcher);
 }
 
-static void a_gpu_at_which_a_process_hangs_is_not_called_released(void **state)
+CASE(a_gpu_at_which_a_process_hangs_is_not_called_released)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS);
     await(&watcher, "abc");
     is_unkillable = true;
@@ -506,12 +485,11 @@ static void a_gpu_at_which_a_process_hangs_is_not_called_released(void **state)
     kill_children();
     while (!is_released(&watcher, 1))
         await(&watcher, "a-c");
-    end(&watcher);
 }
 
-static void what_is_released_while_gpus_are_opened_is_let_go_of_then(void **state)
+CASE(what_is_released_while_gpus_are_opened_is_let_go_of_then)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     make_devices(true);
     begin(&watcher, THREE_GPUS);
     await(&watcher, "abc");
@@ -524,35 +502,9 @@ static void what_is_released_while_gpus_are_opened_is_let_go_of_then(void **stat
         await(&watcher, "--c");
     assert_int_equal(count_open(".gpu0") + count_open(".gpu1"), 0);
     make_devices(false);
-    end(&watcher);
 }
 
 int main(void)
 {
-    struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_gpu_that_hangs_is_lost_and_the_others_are_sampled),
-        cmocka_unit_test(a_gpu_that_answers_again_returns_by_itself),
-        cmocka_unit_test(the_only_gpu_that_hangs_is_lost_and_returns),
-        cmocka_unit_test(two_that_hang_return_one_by_one),
-        cmocka_unit_test(a_gpu_that_hangs_from_the_start_gets_its_number_when_it_is_seen),
-        cmocka_unit_test(a_known_gpu_whose_handle_hangs_is_lost_alone),
-        cmocka_unit_test(a_driver_that_does_not_start_is_told_and_tried_again),
-        cmocka_unit_test(a_driver_that_does_not_start_again_loses_all),
-        cmocka_unit_test(a_driver_that_is_unloaded_for_a_while_loses_all_until_it_is_back),
-        cmocka_unit_test(a_gpu_off_the_bus_returns_by_itself),
-        cmocka_unit_test(a_gpu_at_which_the_library_crashes_is_left_out),
-        cmocka_unit_test(a_look_at_others_does_not_wait_for_one_that_hangs),
-        cmocka_unit_test(every_look_that_is_asked_for_is_answered),
-        cmocka_unit_test(another_order_changes_no_number),
-        cmocka_unit_test(a_helper_that_gets_no_processor_costs_no_gpu),
-        cmocka_unit_test(helpers_that_cannot_be_killed_are_bounded_and_reaped),
-        cmocka_unit_test(helpers_in_a_driver_that_does_not_start_are_one),
-        cmocka_unit_test(with_too_many_that_cannot_be_killed_all_gpus_are_lost),
-        cmocka_unit_test(a_released_gpu_is_open_in_no_process_and_comes_back),
-        cmocka_unit_test(with_all_gpus_released_nothing_has_the_driver_open),
-        cmocka_unit_test(a_gpu_that_vanishes_beside_a_released_one_changes_no_other),
-        cmocka_unit_test(a_gpu_at_which_a_process_hangs_is_not_called_released),
-        cmocka_unit_test(what_is_released_while_gpus_are_opened_is_let_go_of_then),
-    };
-    return watcher_run_tests(tests, sizeof(tests) / sizeof(tests[0]));
+    return unit_tests_run(watcher_set_up, watcher_tear_down);
 }

@@ -78,23 +78,21 @@ static char *machine_that_hangs_in(size_t i)
 static void hang_from_the_start(void **state)
 {
     const size_t *i = *state;
-    struct watcher watcher = { .timing = &real_start };
+    _cleanup_(end) struct watcher watcher = { .timing = &real_start };
     _cleanup_free_ char *machine = machine_that_hangs_in(*i);
     begin(&watcher, machine);
     await(&watcher, "ac");
-    end(&watcher);
 }
 
 static void begin_to_hang(void **state)
 {
     const size_t *i = *state;
-    struct watcher watcher = { .timing = &real_start };
+    _cleanup_(end) struct watcher watcher = { .timing = &real_start };
     _cleanup_free_ char *machine = machine_that_hangs_in(*i);
     begin(&watcher, calls[*i].is_of_mig ? THREE_GPUS MORE WITH_INSTANCE : THREE_GPUS MORE);
     await(&watcher, calls[*i].is_of_mig ? "abcx" : "abc");
     machine_is(machine);
     await(&watcher, calls[*i].is_of_mig ? "a-c-" : "a-c");
-    end(&watcher);
 }
 
 static const struct {
@@ -131,20 +129,18 @@ static void try_side_by_side(size_t which)
         wait_for_one();
 }
 
-static void a_gpu_that_hangs_in_any_function_from_the_start_costs_no_other(void **state)
+CASE(a_gpu_that_hangs_in_any_function_from_the_start_costs_no_other)
 {
-    (void)state;
     try_side_by_side(START);
 }
 
-static void a_gpu_that_begins_to_hang_in_any_function_is_lost_alone(void **state)
+CASE(a_gpu_that_begins_to_hang_in_any_function_is_lost_alone)
 {
-    (void)state;
     try_side_by_side(LATER);
 }
 
 /* Those that are for no GPU. */
-static void a_driver_that_hangs_as_a_whole_is_told_and_tried_again(void **state)
+CASE(a_driver_that_hangs_as_a_whole_is_told_and_tried_again)
 {
     static const char *const functions[] = { "nvmlInit_v2", "nvmlDeviceGetCount_v2", "nvmlEventSetCreate" };
     for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
@@ -161,35 +157,27 @@ static void a_driver_that_hangs_as_a_whole_is_told_and_tried_again(void **state)
 }
 
 /* The helper waits for errors of GPUs in addition to everything else. */
-static void a_driver_that_hangs_while_it_waits_for_errors_costs_no_gpu(void **state)
+CASE(a_driver_that_hangs_while_it_waits_for_errors_costs_no_gpu)
 {
-    struct watcher watcher = { .timing = &real_start };
+    _cleanup_(end) struct watcher watcher = { .timing = &real_start };
     begin(&watcher, THREE_GPUS MORE "hang_in nvmlEventSetWait_v2 0\n");
     await(&watcher, "abc");
     await_time(&watcher, 1000);
     assert_string_equal(watcher.seen, "abc");
-    end(&watcher);
 }
 
 static int run_case(const char *name, const char *function)
 {
     for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++)
         for (size_t i = 0; i < N_CALLS; i++) {
-            struct CMUnitTest test = { .name = function, .test_func = cases[k].run, .initial_state = &i };
+            struct CMUnitTest tests[] = { { function, cases[k].run, NULL, watcher_leave, &i } };
             if (strcmp(name, cases[k].name) == 0 && strcmp(function, calls[i].function) == 0)
-                return watcher_run_tests(&test, 1);
+                return cmocka_run_group_tests(tests, watcher_set_up, watcher_tear_down);
         }
     return EXIT_FAILURE;
 }
 
 int main(int argc, char **argv)
 {
-    struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_gpu_that_hangs_in_any_function_from_the_start_costs_no_other),
-        cmocka_unit_test(a_gpu_that_begins_to_hang_in_any_function_is_lost_alone),
-        cmocka_unit_test(a_driver_that_hangs_as_a_whole_is_told_and_tried_again),
-        cmocka_unit_test(a_driver_that_hangs_while_it_waits_for_errors_costs_no_gpu),
-    };
-    return argc == 3 ? run_case(argv[1], argv[2])
-                     : watcher_run_tests(tests, sizeof(tests) / sizeof(tests[0]));
+    return argc == 3 ? run_case(argv[1], argv[2]) : unit_tests_run(watcher_set_up, watcher_tear_down);
 }

@@ -77,7 +77,7 @@ static pid_t find_child(void)
     return pid;
 }
 
-static void reports_come_again_and_again(void **state)
+TEST(reports_come_again_and_again)
 {
     struct watcher watcher = { .leave_at = 3 };
     struct gpu_helper *helper = start(&watcher, "sim:2x8G");
@@ -99,7 +99,7 @@ static void await_another(struct watcher *watcher, pid_t child)
 }
 
 /* That its process ended, or was stopped by somebody, says nothing of a GPU. */
-static void a_helper_that_ends_or_stops_is_replaced_and_no_gpu_is_lost(void **state)
+TEST(a_helper_that_ends_or_stops_is_replaced_and_no_gpu_is_lost)
 {
     static const int signals[] = { SIGKILL, SIGSTOP };
     for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
@@ -119,7 +119,7 @@ static void a_helper_that_ends_or_stops_is_replaced_and_no_gpu_is_lost(void **st
     }
 }
 
-static void a_gpu_that_stays_ill_is_tried_less_and_less(void **state)
+TEST(a_gpu_that_stays_ill_is_tried_less_and_less)
 {
     static const struct gpu_helper_timing timing = { .retry_first_ms = 100, .retry_max_ms = 350 };
     struct failing_gpus failing_gpus = { .timing = &timing };
@@ -136,7 +136,7 @@ static void a_gpu_that_stays_ill_is_tried_less_and_less(void **state)
     free(failing_gpus.items);
 }
 
-static void no_gpus_are_reported_once_and_need_no_process(void **state)
+TEST(no_gpus_are_reported_once_and_need_no_process)
 {
     struct watcher watcher = { 0 };
     struct gpu_helper *helper = start(&watcher, "none");
@@ -145,15 +145,4 @@ static void no_gpus_are_reported_once_and_need_no_process(void **state)
     assert_int_equal(watcher.reports, 1);
     assert_int_equal(find_child(), 0);
     stop(&watcher, helper);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reports_come_again_and_again),
-        cmocka_unit_test(a_helper_that_ends_or_stops_is_replaced_and_no_gpu_is_lost),
-        cmocka_unit_test(a_gpu_that_stays_ill_is_tried_less_and_less),
-        cmocka_unit_test(no_gpus_are_reported_once_and_need_no_process),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,7 +45,7 @@ static void open_gpus(void **ret, size_t count)
     assert_int_equal(gpu_nvml.count(*ret), count);
 }
 
-static void gpus_come_in_pci_order_with_all_their_values(void **state)
+TEST(gpus_come_in_pci_order_with_all_their_values)
 {
     void *nvml;
     struct gpu_state gpu = { 0 };
@@ -72,7 +72,7 @@ static void gpus_come_in_pci_order_with_all_their_values(void **state)
 }
 
 /* Each such answer about one GPU says that it cannot be used, and why. */
-static void a_gpu_that_fell_off_the_bus_is_lost_and_has_no_values(void **state)
+TEST(a_gpu_that_fell_off_the_bus_is_lost_and_has_no_values)
 {
     static const struct {
         const char *line, *trouble;
@@ -102,7 +102,7 @@ static void a_gpu_that_fell_off_the_bus_is_lost_and_has_no_values(void **state)
 }
 
 /* Its memory is then not known, and it has no name that jobs could be given. */
-static void senseless_descriptions_are_dropped(void **state)
+TEST(senseless_descriptions_are_dropped)
 {
     void *nvml;
     struct gpu_state gpu = { 0 };
@@ -115,7 +115,7 @@ static void senseless_descriptions_are_dropped(void **state)
     record_clear(&gpu_state_record, &gpu);
 }
 
-static void gpus_that_are_left_out_are_not_asked_for_anything(void **state)
+TEST(gpus_that_are_left_out_are_not_asked_for_anything)
 {
     struct gpu_spec spec = { .kind = GPU_SPEC_AUTO };
     struct error err = { 0 };
@@ -148,7 +148,7 @@ static void sample_first(const char *machine, struct gpu_state *gpu)
     gpu_nvml.close(nvml);
 }
 
-static void a_current_gpu_gives_limits_clocks_energy_and_errors(void **state)
+TEST(a_current_gpu_gives_limits_clocks_energy_and_errors)
 {
     struct gpu_state gpu = { 0 };
     sample_first(TWO_GPUS MORE, &gpu);
@@ -165,7 +165,7 @@ static void a_current_gpu_gives_limits_clocks_energy_and_errors(void **state)
     record_clear(&gpu_state_record, &gpu);
 }
 
-static void what_the_driver_refuses_is_missing(void **state)
+TEST(what_the_driver_refuses_is_missing)
 {
     static const struct {
         const char *line;
@@ -189,7 +189,7 @@ static void what_the_driver_refuses_is_missing(void **state)
 }
 
 /* Memory used above the total, utilisation above 100 %, and so on; at the limit each is believed. */
-static void nonsense_is_dropped(void **state)
+TEST(nonsense_is_dropped)
 {
     struct gpu_state gpu = { 0 };
     sample_first("gpu 0 3b 24576 24577 101 201 10000001 GPU-first One\n"
@@ -218,7 +218,7 @@ static void assert_process(const struct gpu_state *gpu, size_t i, uint32_t pid, 
 }
 
 /* Whether the driver's elements have 24 bytes, 32 or 16. */
-static void processes_come_once_with_all_their_kinds_and_the_largest_first(void **state)
+TEST(processes_come_once_with_all_their_kinds_and_the_largest_first)
 {
     static const char *const sizes[] = { "", "processes 32\n", "processes 16\n" };
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
@@ -239,7 +239,7 @@ static void processes_come_once_with_all_their_kinds_and_the_largest_first(void 
     }
 }
 
-static void of_300_processes_the_largest_are_told(void **state)
+TEST(of_300_processes_the_largest_are_told)
 {
     struct gpu_state gpu = { 0 };
     _cleanup_free_ char *machine = xstrdup(TWO_GPUS);
@@ -256,7 +256,7 @@ static void of_300_processes_the_largest_are_told(void **state)
     record_clear(&gpu_state_record, &gpu);
 }
 
-static void processes_that_left_are_not_told_again(void **state)
+TEST(processes_that_left_are_not_told_again)
 {
     void *nvml;
     struct gpu_state gpu = { 0 };
@@ -285,7 +285,7 @@ static void await_xids(void *nvml, size_t i, struct gpu_state *gpu, uint32_t cou
     assert_int_equal(gpu->xid_count, count);
 }
 
-static void errors_of_the_driver_are_counted_for_their_gpu(void **state)
+TEST(errors_of_the_driver_are_counted_for_their_gpu)
 {
     void *nvml;
     struct gpu_state first = { 0 }, second = { 0 };
@@ -310,7 +310,7 @@ static void errors_of_the_driver_are_counted_for_their_gpu(void **state)
     record_clear(&gpu_state_record, &second);
 }
 
-static void of_many_errors_the_last_are_told(void **state)
+TEST(of_many_errors_the_last_are_told)
 {
     void *nvml;
     struct gpu_state gpu = { 0 };
@@ -333,7 +333,7 @@ static void of_many_errors_the_last_are_told(void **state)
 }
 
 /* What it does not refresh stays as the last sample left it. */
-static void a_look_refreshes_memory_and_processes_alone(void **state)
+TEST(a_look_refreshes_memory_and_processes_alone)
 {
     void *nvml;
     struct gpu_state gpu = { 0 };
@@ -352,7 +352,7 @@ static void a_look_refreshes_memory_and_processes_alone(void **state)
 }
 
 /* Each GPU has a set of events of its own. */
-static void one_lost_gpu_keeps_no_error_of_another_back(void **state)
+TEST(one_lost_gpu_keeps_no_error_of_another_back)
 {
     void *nvml;
     struct gpu_state first = { 0 }, second = { 0 };
@@ -375,7 +375,7 @@ static void one_lost_gpu_keeps_no_error_of_another_back(void **state)
 }
 
 /* "Fell off the bus" is itself an error, number 79. */
-static void a_lost_gpu_still_tells_its_last_error(void **state)
+TEST(a_lost_gpu_still_tells_its_last_error)
 {
     void *nvml;
     struct gpu_state gpu = { 0 };
@@ -389,7 +389,7 @@ static void a_lost_gpu_still_tells_its_last_error(void **state)
     record_clear(&gpu_state_record, &gpu);
 }
 
-static void without_events_everything_else_works(void **state)
+TEST(without_events_everything_else_works)
 {
     static const char *const lines[] = { "fail nvmlDeviceGetSupportedEventTypes 3\n",
         "fail nvmlDeviceRegisterEvents 999\n" };
@@ -404,7 +404,7 @@ static void without_events_everything_else_works(void **state)
 }
 
 /* After a boot nobody else may have done it. */
-static void the_module_that_cuda_needs_is_loaded(void **state)
+TEST(the_module_that_cuda_needs_is_loaded)
 {
     char place[] = "/tmp/mgpu-modprobe-XXXXXX", said[32] = "";
     void *nvml;
@@ -430,7 +430,7 @@ static void the_module_that_cuda_needs_is_loaded(void **state)
     assert_int_equal(unlink(result) + unlink(tool) + rmdir(place), 0);
 }
 
-static void a_driver_that_is_not_loaded_is_no_driver(void **state)
+TEST(a_driver_that_is_not_loaded_is_no_driver)
 {
     struct gpu_spec spec = { .kind = GPU_SPEC_AUTO };
     struct error err = { 0 };
@@ -441,7 +441,7 @@ static void a_driver_that_is_not_loaded_is_no_driver(void **state)
     assert_non_null(strstr(err.hint, "nvidia-smi"));
 }
 
-static void a_sick_driver_is_not_taken_for_none(void **state)
+TEST(a_sick_driver_is_not_taken_for_none)
 {
     struct gpu_spec spec = { .kind = GPU_SPEC_AUTO };
     struct error err = { 0 };
@@ -451,7 +451,7 @@ static void a_sick_driver_is_not_taken_for_none(void **state)
     assert_non_null(strstr(err.message, "Unknown Error"));
 }
 
-static void a_library_given_by_its_path_is_the_one_that_is_loaded(void **state)
+TEST(a_library_given_by_its_path_is_the_one_that_is_loaded)
 {
     const struct gpu_spec spec = { .kind = GPU_SPEC_AUTO, .nvml_library = "/nowhere/libnvidia-ml.so.1" };
     struct error err = { 0 };
@@ -523,7 +523,7 @@ static struct gpu_helper *run(struct watcher *watcher, struct gpu_helper *helper
     return helper;
 }
 
-static void a_node_full_of_processes_tells_as_many_as_a_report_holds(void **state)
+TEST(a_node_full_of_processes_tells_as_many_as_a_report_holds)
 {
     struct watcher watcher = { .stop_after_on = 1, .first_ms = 20000 };
     _cleanup_free_ char *machine = xstrdup("");
@@ -546,7 +546,7 @@ static void a_node_full_of_processes_tells_as_many_as_a_report_holds(void **stat
 }
 
 /* A mode that is pending changes nothing yet. */
-static void modes_that_keep_jobs_away_are_told(void **state)
+TEST(modes_that_keep_jobs_away_are_told)
 {
     static const struct {
         const char *lines, *refusal;
@@ -571,7 +571,7 @@ static void modes_that_keep_jobs_away_are_told(void **state)
     }
 }
 
-static void the_action_required_by_the_driver_is_reported(void **state)
+TEST(the_action_required_by_the_driver_is_reported)
 {
     struct gpu_state gpu = { 0 };
     sample_first(TWO_GPUS MORE "recovery 1 2\n", &gpu);
@@ -583,7 +583,7 @@ static void the_action_required_by_the_driver_is_reported(void **state)
     record_clear(&gpu_state_record, &gpu);
 }
 
-static void memory_that_is_the_system_s_too_is_known(void **state)
+TEST(memory_that_is_the_system_s_too_is_known)
 {
     struct gpu_state gpu = { 0 };
     sample_first(TWO_GPUS, &gpu);
@@ -595,7 +595,7 @@ static void memory_that_is_the_system_s_too_is_known(void **state)
 }
 
 /* A GPU whose memory can be read by neither call is lost after some samples. */
-static void a_gpu_that_answers_with_errors_again_and_again_is_lost(void **state)
+TEST(a_gpu_that_answers_with_errors_again_and_again_is_lost)
 {
     void *nvml;
     struct gpu_state gpu = { 0 };
@@ -623,7 +623,7 @@ static void a_gpu_that_answers_with_errors_again_and_again_is_lost(void **state)
 }
 
 /* The two calls count differently, so that one stands in for the other only where it is missing. */
-static void an_error_of_one_call_for_memory_is_no_reason_to_ask_the_other(void **state)
+TEST(an_error_of_one_call_for_memory_is_no_reason_to_ask_the_other)
 {
     struct gpu_state gpu = { 0 };
     sample_first(TWO_GPUS "fail nvmlDeviceGetMemoryInfo_v2 999\n", &gpu);
@@ -634,7 +634,7 @@ static void an_error_of_one_call_for_memory_is_no_reason_to_ask_the_other(void *
     record_clear(&gpu_state_record, &gpu);
 }
 
-static void links_to_something_unknown_are_links_to_a_switch(void **state)
+TEST(links_to_something_unknown_are_links_to_a_switch)
 {
     void *nvml;
     struct gpu_state gpu = { 0 };
@@ -696,35 +696,6 @@ static void auto_falls_to_none_and_says_why(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest current[] = {
-        cmocka_unit_test(gpus_come_in_pci_order_with_all_their_values),
-        cmocka_unit_test(a_current_gpu_gives_limits_clocks_energy_and_errors),
-        cmocka_unit_test(what_the_driver_refuses_is_missing),
-        cmocka_unit_test(nonsense_is_dropped),
-        cmocka_unit_test(processes_come_once_with_all_their_kinds_and_the_largest_first),
-        cmocka_unit_test(of_300_processes_the_largest_are_told),
-        cmocka_unit_test(processes_that_left_are_not_told_again),
-        cmocka_unit_test(errors_of_the_driver_are_counted_for_their_gpu),
-        cmocka_unit_test(of_many_errors_the_last_are_told),
-        cmocka_unit_test(a_look_refreshes_memory_and_processes_alone),
-        cmocka_unit_test(a_lost_gpu_still_tells_its_last_error),
-        cmocka_unit_test(one_lost_gpu_keeps_no_error_of_another_back),
-        cmocka_unit_test(the_module_that_cuda_needs_is_loaded),
-        cmocka_unit_test(modes_that_keep_jobs_away_are_told),
-        cmocka_unit_test(the_action_required_by_the_driver_is_reported),
-        cmocka_unit_test(memory_that_is_the_system_s_too_is_known),
-        cmocka_unit_test(a_gpu_that_answers_with_errors_again_and_again_is_lost),
-        cmocka_unit_test(an_error_of_one_call_for_memory_is_no_reason_to_ask_the_other),
-        cmocka_unit_test(links_to_something_unknown_are_links_to_a_switch),
-        cmocka_unit_test(without_events_everything_else_works),
-        cmocka_unit_test(a_gpu_that_fell_off_the_bus_is_lost_and_has_no_values),
-        cmocka_unit_test(senseless_descriptions_are_dropped),
-        cmocka_unit_test(gpus_that_are_left_out_are_not_asked_for_anything),
-        cmocka_unit_test(a_driver_that_is_not_loaded_is_no_driver),
-        cmocka_unit_test(a_sick_driver_is_not_taken_for_none),
-        cmocka_unit_test(a_library_given_by_its_path_is_the_one_that_is_loaded),
-        cmocka_unit_test(a_node_full_of_processes_tells_as_many_as_a_report_holds),
-    };
     const struct CMUnitTest old[] = {
         cmocka_unit_test(an_old_driver_gives_what_it_has),
         cmocka_unit_test(a_driver_that_is_not_loaded_is_no_driver),
@@ -737,7 +708,7 @@ int main(int argc, char **argv)
     int fd = mkstemp(state_path);
     if (fd < 0 || close(fd) < 0 || setenv("MGPU_NVML_STANDIN", state_path, 1) < 0)
         return EXIT_FAILURE;
-    int failed = strcmp(machine, "current") == 0 ? cmocka_run_group_tests(current, NULL, NULL)
+    int failed = strcmp(machine, "current") == 0 ? unit_tests_run(NULL, NULL)
                  : strcmp(machine, "old") == 0   ? cmocka_run_group_tests(old, NULL, NULL)
                                                  : cmocka_run_group_tests(missing, NULL, NULL);
     (void)unlink(state_path);

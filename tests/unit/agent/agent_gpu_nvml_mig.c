@@ -50,7 +50,7 @@ static void read_gpu(void *nvml, size_t i, struct gpu_state *gpu)
     gpu_nvml.sample(nvml, i, gpu);
 }
 
-static void instances_are_gpus_of_their_own(void **state)
+TEST(instances_are_gpus_of_their_own)
 {
     struct gpu_state gpu = { 0 };
     void *nvml = open_machine(GPUS MIG_ON LARGE SMALL "process 101 compute 4711 300\n", 4);
@@ -77,7 +77,7 @@ static void instances_are_gpus_of_their_own(void **state)
     gpu_nvml.close(nvml);
 }
 
-static void a_gpu_with_instances_is_refused_as_a_whole(void **state)
+TEST(a_gpu_with_instances_is_refused_as_a_whole)
 {
     struct gpu_state gpu = { 0 };
     void *nvml = open_machine(GPUS MIG_ON LARGE SMALL "process 1 compute 9 1\n", 4);
@@ -96,7 +96,7 @@ static void a_gpu_with_instances_is_refused_as_a_whole(void **state)
 }
 
 /* Without a name that has the profile, the slices and eighths of the memory give it. */
-static void the_profile_is_computed_where_the_name_has_none(void **state)
+TEST(the_profile_is_computed_where_the_name_has_none)
 {
     static const struct {
         const char *line, *model;
@@ -118,7 +118,7 @@ static void the_profile_is_computed_where_the_name_has_none(void **state)
 }
 
 /* Neither is the GPU offered, nor anything that is not known to be an instance. */
-static void a_driver_that_does_not_list_its_instances_offers_none(void **state)
+TEST(a_driver_that_does_not_list_its_instances_offers_none)
 {
     static const struct {
         const char *lines, *refusal;
@@ -146,13 +146,13 @@ static void a_driver_that_does_not_list_its_instances_offers_none(void **state)
     }
 }
 
-static void a_senseless_number_of_instances_ends_the_search_early(void **state)
+TEST(a_senseless_number_of_instances_ends_the_search_early)
 {
     void *nvml = open_machine(GPUS MIG_ON SMALL LARGE "mig_count 0 -1\n", 4);
     gpu_nvml.close(nvml);
 }
 
-static void a_changed_layout_is_noticed(void **state)
+TEST(a_changed_layout_is_noticed)
 {
     static const char *const changes[] = { GPUS MIG_ON SMALL, GPUS MIG_ON SMALL LARGE SLICE, GPUS MIG_ON,
         GPUS "mig 0 0 0\n", GPUS MIG_ON SMALL "instance 0 1 0 71680 128 MIG-other 3g.71gb\n",
@@ -177,7 +177,7 @@ static void a_changed_layout_is_noticed(void **state)
 }
 
 /* The driver's silence is no change: jobs would be ended. */
-static void a_layout_that_cannot_be_read_is_not_another_one(void **state)
+TEST(a_layout_that_cannot_be_read_is_not_another_one)
 {
     static const char *const troubles[] = { GPUS MIG_ON SMALL "lost 0\n", GPUS MIG_ON SMALL "code 0 999\n",
         GPUS MIG_ON SMALL "fail nvmlDeviceGetMigMode 999\n",
@@ -205,7 +205,7 @@ static void await_errors(void *nvml, size_t i, struct gpu_state *gpu, uint32_t c
     assert_int_equal(gpu->xid_count, count);
 }
 
-static void an_error_of_an_instance_is_not_one_of_the_others(void **state)
+TEST(an_error_of_an_instance_is_not_one_of_the_others)
 {
     struct gpu_state gpus[4] = { 0 };
     void *nvml = open_machine(GPUS MIG_ON SMALL LARGE, 4);
@@ -224,21 +224,11 @@ static void an_error_of_an_instance_is_not_one_of_the_others(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(instances_are_gpus_of_their_own),
-        cmocka_unit_test(a_gpu_with_instances_is_refused_as_a_whole),
-        cmocka_unit_test(the_profile_is_computed_where_the_name_has_none),
-        cmocka_unit_test(a_driver_that_does_not_list_its_instances_offers_none),
-        cmocka_unit_test(a_senseless_number_of_instances_ends_the_search_early),
-        cmocka_unit_test(a_changed_layout_is_noticed),
-        cmocka_unit_test(a_layout_that_cannot_be_read_is_not_another_one),
-        cmocka_unit_test(an_error_of_an_instance_is_not_one_of_the_others),
-    };
     int fd = mkstemp(state_path);
     if (fd < 0 || setenv("MGPU_NVML_STANDIN", state_path, 1) < 0)
         return EXIT_FAILURE;
     (void)close(fd);
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = unit_tests_run(NULL, NULL);
     (void)unlink(state_path);
     return failed;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Against a procfs made of plain files. */
 
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,11 +40,6 @@ static void put_process(int pid, int parent, unsigned long start, const char *cg
     put(pid, "cgroup", cgroup, strlen(cgroup));
 }
 
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-    return remove(path);
-}
-
 static int setup(void **state)
 {
     (void)snprintf(proc, sizeof(proc), "/tmp/mgpu-owner-XXXXXX");
@@ -57,8 +51,10 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     gpu_owners_free(owners);
-    return nftw(proc, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    return unit_test_remove(proc);
 }
+
+#define CASE(name) TEST_WITH(name, setup, teardown)
 
 /* The process as in a report, valid until the next call. */
 static const struct gpu_process *look(int pid, const struct gpu_claim *claim)
@@ -76,7 +72,7 @@ static char cell[] = CELL;
 static const struct gpu_claim by_cgroup = { .job = 42, .attempt = 1, .cgroup = cell };
 static const struct gpu_claim by_parent = { .job = 42, .attempt = 1, .init_pid = 50, .init_start = 500 };
 
-static void a_process_says_who_it_is(void **state)
+CASE(a_process_says_who_it_is)
 {
     put_process(7, 1, 700, "0::/user.slice\n");
     const struct gpu_process *process = look(7, NULL);
@@ -87,14 +83,14 @@ static void a_process_says_who_it_is(void **state)
     assert_int_equal(process->job, 0);
 }
 
-static void a_process_without_a_command_line_has_its_name(void **state)
+CASE(a_process_without_a_command_line_has_its_name)
 {
     put_process(7, 1, 700, "");
     put(7, "cmdline", "", 0);
     assert_string_equal(look(7, NULL)->command, "py ) thon");
 }
 
-static void a_command_line_cannot_speak_to_the_terminal_or_break_the_record(void **state)
+CASE(a_command_line_cannot_speak_to_the_terminal_or_break_the_record)
 {
     char noise[400];
     put_process(7, 1, 700, "");
@@ -105,14 +101,14 @@ static void a_command_line_cannot_speak_to_the_terminal_or_break_the_record(void
     assert_in_range(strlen(command), 1, 256);
 }
 
-static void a_process_that_has_gone_has_no_start(void **state)
+CASE(a_process_that_has_gone_has_no_start)
 {
     const struct gpu_process *process = look(8, &by_cgroup);
     assert_int_equal(process->start, 0);
     assert_null(process->command);
 }
 
-static void an_attempt_is_known_by_its_cgroup_in_any_hierarchy(void **state)
+CASE(an_attempt_is_known_by_its_cgroup_in_any_hierarchy)
 {
     put_process(7, 1, 700, "12:memory:/x\n0::/init.scope/mgpu.0badcafe/j42.1/step0.0\n");
     put_process(8, 1, 800, "5:devices:/mgpu.0badcafe/j42.1/step0.0/deeper\n0::/\n");
@@ -126,7 +122,7 @@ static void an_attempt_is_known_by_its_cgroup_in_any_hierarchy(void **state)
     assert_int_equal(look(11, &by_cgroup)->job, 0);
 }
 
-static void without_cgroups_an_attempt_is_known_by_its_init(void **state)
+CASE(without_cgroups_an_attempt_is_known_by_its_init)
 {
     put_process(50, 1, 500, "");
     put_process(60, 50, 600, "");
@@ -137,7 +133,7 @@ static void without_cgroups_an_attempt_is_known_by_its_init(void **state)
     assert_int_equal(look(80, &by_parent)->job, 0);
 }
 
-static void adopted_process_belongs_to_its_job_only_while_the_job_runs(void **state)
+CASE(adopted_process_belongs_to_its_job_only_while_the_job_runs)
 {
     const struct gpu_claim waiting = { .job = 1, .init_pid = 50, .init_start = 500, .is_adopted = true };
     put_process(50, 1, 500, "0::/user.slice\n");
@@ -148,21 +144,21 @@ static void adopted_process_belongs_to_its_job_only_while_the_job_runs(void **st
     assert_int_equal(look(60, NULL)->job, 0);
 }
 
-static void an_init_whose_pid_was_taken_over_claims_nothing(void **state)
+CASE(an_init_whose_pid_was_taken_over_claims_nothing)
 {
     put_process(50, 1, 999, "");
     put_process(60, 50, 1000, "");
     assert_int_equal(look(60, &by_parent)->job, 0);
 }
 
-static void parents_that_form_a_ring_end_the_walk(void **state)
+CASE(parents_that_form_a_ring_end_the_walk)
 {
     put_process(60, 70, 600, "");
     put_process(70, 60, 700, "");
     assert_int_equal(look(70, &by_parent)->job, 0);
 }
 
-static void containers_are_named_by_their_short_id(void **state)
+CASE(containers_are_named_by_their_short_id)
 {
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
     static const struct {
@@ -188,7 +184,7 @@ static void containers_are_named_by_their_short_id(void **state)
     }
 }
 
-static void a_pid_that_was_taken_over_is_looked_up_again(void **state)
+CASE(a_pid_that_was_taken_over_is_looked_up_again)
 {
     put_process(7, 1, 700, "0::/init.scope/mgpu.0badcafe/j42.1/step0.0\n");
     assert_int_equal(look(7, &by_cgroup)->job, 42);
@@ -198,37 +194,16 @@ static void a_pid_that_was_taken_over_is_looked_up_again(void **state)
     assert_int_equal(process->job, 0);
 }
 
-static void a_process_seen_before_its_attempt_was_known_is_found_later(void **state)
+CASE(a_process_seen_before_its_attempt_was_known_is_found_later)
 {
     put_process(7, 1, 700, "0::/mgpu.0badcafe/j42.1/step0.0\n");
     assert_int_equal(look(7, NULL)->job, 0);
     assert_int_equal(look(7, &by_cgroup)->job, 42);
 }
 
-static void what_an_ended_attempt_left_is_still_its_own(void **state)
+CASE(what_an_ended_attempt_left_is_still_its_own)
 {
     put_process(7, 1, 700, "0::/mgpu.0badcafe/j42.1/step0.0\n");
     assert_int_equal(look(7, &by_cgroup)->job, 42);
     assert_int_equal(look(7, NULL)->job, 42);
-}
-
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        CASE(a_process_says_who_it_is),
-        CASE(a_process_without_a_command_line_has_its_name),
-        CASE(a_command_line_cannot_speak_to_the_terminal_or_break_the_record),
-        CASE(a_process_that_has_gone_has_no_start),
-        CASE(an_attempt_is_known_by_its_cgroup_in_any_hierarchy),
-        CASE(without_cgroups_an_attempt_is_known_by_its_init),
-        CASE(adopted_process_belongs_to_its_job_only_while_the_job_runs),
-        CASE(an_init_whose_pid_was_taken_over_claims_nothing),
-        CASE(parents_that_form_a_ring_end_the_walk),
-        CASE(containers_are_named_by_their_short_id),
-        CASE(a_pid_that_was_taken_over_is_looked_up_again),
-        CASE(a_process_seen_before_its_attempt_was_known_is_found_later),
-        CASE(what_an_ended_attempt_left_is_still_its_own),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

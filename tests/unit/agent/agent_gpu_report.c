@@ -59,7 +59,7 @@ static size_t encoded(const struct record_type *type, const void *object)
     return bytes.length;
 }
 
-static void the_largest_node_fits_into_a_report_and_a_message(void **state)
+TEST(the_largest_node_fits_into_a_report_and_a_message)
 {
     struct gpu_report report = { 0 };
     fill_node(&report.gpus, NODE_GPUS_MAX, GPU_PROCESSES_MAX);
@@ -71,7 +71,7 @@ static void the_largest_node_fits_into_a_report_and_a_message(void **state)
     record_clear(&gpu_report_record, &report);
 }
 
-static void short_lists_are_left_alone(void **state)
+TEST(short_lists_are_left_alone)
 {
     struct gpu_report report = { 0 };
     fill_node(&report.gpus, 20, 10);
@@ -88,7 +88,7 @@ static void short_lists_are_left_alone(void **state)
     record_clear(&gpu_report_record, &report);
 }
 
-static void processes_are_sorted_by_memory_then_pid(void **state)
+TEST(processes_are_sorted_by_memory_then_pid)
 {
     struct gpu_process items[] = { { .pid = 3, .memory_bytes = 1 }, { .pid = 2, .memory_bytes = 9 },
         { .pid = 1, .memory_bytes = 1 } };
@@ -97,14 +97,4 @@ static void processes_are_sorted_by_memory_then_pid(void **state)
     assert_int_equal(items[0].pid, 2);
     assert_int_equal(items[1].pid, 1);
     assert_int_equal(items[2].pid, 3);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_largest_node_fits_into_a_report_and_a_message),
-        cmocka_unit_test(short_lists_are_left_alone),
-        cmocka_unit_test(processes_are_sorted_by_memory_then_pid),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

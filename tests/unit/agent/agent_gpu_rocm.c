@@ -63,7 +63,7 @@ static uint32_t expected(uint32_t bits)
     return is_old ? bits & ~(uint32_t)GPU_ENERGY : bits;
 }
 
-static void each_gpu_has_its_own_values_by_its_address(void **state)
+TEST(each_gpu_has_its_own_values_by_its_address)
 {
     struct gpu_state first = { 0 }, second = { 0 };
     struct rocm *rocm = start(GPUS VALUES);
@@ -84,7 +84,7 @@ static void each_gpu_has_its_own_values_by_its_address(void **state)
     rocm_stop(rocm);
 }
 
-static void what_sysfs_told_stays_also_when_it_stops_telling(void **state)
+TEST(what_sysfs_told_stays_also_when_it_stops_telling)
 {
     struct gpu_state gpu = {
         .valid = GPU_ECC | GPU_SM_CLOCK | GPU_POWER, .ecc_corrected = 1, .sm_clock_mhz = 5
@@ -101,7 +101,7 @@ static void what_sysfs_told_stays_also_when_it_stops_telling(void **state)
     rocm_stop(rocm);
 }
 
-static void partitions_of_a_gpu_are_not_taken_for_it(void **state)
+TEST(partitions_of_a_gpu_are_not_taken_for_it)
 {
     struct gpu_state gpu = { 0 };
     struct rocm *rocm = start("gpu 0 3 0 1 1\ngpu 0 3 0 0 0\ngpu 0 3 0 0 2\n"
@@ -111,7 +111,7 @@ static void partitions_of_a_gpu_are_not_taken_for_it(void **state)
     rocm_stop(rocm);
 }
 
-static void nonsense_and_errors_are_no_values(void **state)
+TEST(nonsense_and_errors_are_no_values)
 {
     static const char *const nonsense[] = {
         GPUS "energy 1 18446744073709551615 15.3\nlimit 1 18446744073709551615\n"
@@ -133,7 +133,7 @@ static void nonsense_and_errors_are_no_values(void **state)
     }
 }
 
-static void a_library_that_is_not_used_says_why(void **state)
+TEST(a_library_that_is_not_used_says_why)
 {
     static const struct {
         const char *machine, *why;
@@ -153,7 +153,7 @@ static void a_library_that_is_not_used_says_why(void **state)
     }
 }
 
-static void a_file_that_is_not_the_library_is_not_used(void **state)
+TEST(a_file_that_is_not_the_library_is_not_used)
 {
     static const struct {
         const char *path, *why;
@@ -183,7 +183,7 @@ static bool await_bits(struct rocm *rocm, uint32_t bits, bool is_there)
     return false;
 }
 
-static void a_library_that_hangs_loses_its_values_and_gets_them_back(void **state)
+TEST(a_library_that_hangs_loses_its_values_and_gets_them_back)
 {
     struct rocm *rocm = start(GPUS VALUES);
     assert_true(await_bits(rocm, expected(ALL), true));
@@ -196,7 +196,7 @@ static void a_library_that_hangs_loses_its_values_and_gets_them_back(void **stat
     rocm_stop(rocm);
 }
 
-static void a_library_that_hangs_at_its_start_holds_up_nobody(void **state)
+TEST(a_library_that_hangs_at_its_start_holds_up_nobody)
 {
     struct gpu_state gpu = { 0 };
     int64_t begin_ms = clock_boot_ms();
@@ -209,7 +209,7 @@ static void a_library_that_hangs_at_its_start_holds_up_nobody(void **state)
     rocm_stop(rocm);
 }
 
-static void a_library_that_crashes_loses_its_values_alone(void **state)
+TEST(a_library_that_crashes_loses_its_values_alone)
 {
     static const char *const functions[] = { "rsmi_init", "rsmi_dev_pci_id_get", "rsmi_dev_power_cap_get" };
     for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
@@ -221,7 +221,7 @@ static void a_library_that_crashes_loses_its_values_alone(void **state)
     }
 }
 
-static void without_gpus_to_read_there_is_nothing(void **state)
+TEST(without_gpus_to_read_there_is_nothing)
 {
     struct gpu_state gpu = { 0 };
     char text[16] = "?";
@@ -234,24 +234,12 @@ static void without_gpus_to_read_there_is_nothing(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_gpu_has_its_own_values_by_its_address),
-        cmocka_unit_test(what_sysfs_told_stays_also_when_it_stops_telling),
-        cmocka_unit_test(partitions_of_a_gpu_are_not_taken_for_it),
-        cmocka_unit_test(nonsense_and_errors_are_no_values),
-        cmocka_unit_test(a_library_that_is_not_used_says_why),
-        cmocka_unit_test(a_file_that_is_not_the_library_is_not_used),
-        cmocka_unit_test(a_library_that_hangs_loses_its_values_and_gets_them_back),
-        cmocka_unit_test(a_library_that_hangs_at_its_start_holds_up_nobody),
-        cmocka_unit_test(a_library_that_crashes_loses_its_values_alone),
-        cmocka_unit_test(without_gpus_to_read_there_is_nothing),
-    };
     int fd = mkstemp(state_file);
     if (argc != 2 || fd < 0 || setenv("MGPU_ROCM_STANDIN", state_file, 1) < 0)
         return EXIT_FAILURE;
     (void)close(fd);
     is_old = strcmp(argv[1], "old") == 0;
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = unit_tests_run(NULL, NULL);
     (void)unlink(state_file);
     return failed;
 }

@@ -77,7 +77,7 @@ static void assert_gpu(struct gpu_roster *roster, size_t i, const char *uuid, bo
     }
 
 /* That it is not listed is not enough: the driver may have failed to list the instances. */
-static void an_instance_has_gone_when_the_layout_is_known_without_it(void **state)
+TEST(an_instance_has_gone_when_the_layout_is_known_without_it)
 {
     struct gpu_roster *roster = gpu_roster_new(-1, BOOT);
     TAKE(roster, WHOLE(GPU_LAYOUT), PART("MIG-a"), PART("MIG-b"));
@@ -95,7 +95,7 @@ static void an_instance_has_gone_when_the_layout_is_known_without_it(void **stat
     gpu_roster_free(roster);
 }
 
-static void instances_hang_and_are_released_with_their_gpu(void **state)
+TEST(instances_hang_and_are_released_with_their_gpu)
 {
     struct gpu_roster *roster = gpu_roster_new(-1, BOOT);
     struct gpu_progress *page = gpu_progress_new();
@@ -117,7 +117,7 @@ static void instances_hang_and_are_released_with_their_gpu(void **state)
     gpu_roster_free(roster);
 }
 
-static void an_index_keeps_its_gpu_in_any_order(void **state)
+TEST(an_index_keeps_its_gpu_in_any_order)
 {
     struct gpu_roster *roster = gpu_roster_new(-1, BOOT);
     TAKE(roster, { "GPU-a", "0" }, { "GPU-b", "1" }, { "GPU-c", "2" });
@@ -129,7 +129,7 @@ static void an_index_keeps_its_gpu_in_any_order(void **state)
     gpu_roster_free(roster);
 }
 
-static void a_new_gpu_gets_a_new_index_and_a_missing_one_stays_as_lost(void **state)
+TEST(a_new_gpu_gets_a_new_index_and_a_missing_one_stays_as_lost)
 {
     struct gpu_roster *roster = gpu_roster_new(-1, BOOT);
     TAKE(roster, { "GPU-a", "0" }, { "GPU-b", "1" });
@@ -146,7 +146,7 @@ static void a_new_gpu_gets_a_new_index_and_a_missing_one_stays_as_lost(void **st
     gpu_roster_free(roster);
 }
 
-static void senseless_missing_and_double_uuids_are_dropped(void **state)
+TEST(senseless_missing_and_double_uuids_are_dropped)
 {
     struct gpu_roster *roster = gpu_roster_new(-1, BOOT);
     _cleanup_free_ char *longest = xcalloc(1, 200);
@@ -161,7 +161,7 @@ static void senseless_missing_and_double_uuids_are_dropped(void **state)
     gpu_roster_free(roster);
 }
 
-static void links_and_switches_follow_the_gpus(void **state)
+TEST(links_and_switches_follow_the_gpus)
 {
     struct gpu_roster *roster = gpu_roster_new(-1, BOOT);
     TAKE(roster, { "GPU-a", "0", 0, 2 }, { "GPU-b", "1", 0, 1 }, { "GPU-c", "2", 2, 8 },
@@ -188,7 +188,7 @@ static void links_and_switches_follow_the_gpus(void **state)
     gpu_roster_free(roster);
 }
 
-static void what_a_sick_gpu_does_not_tell_is_remembered(void **state)
+TEST(what_a_sick_gpu_does_not_tell_is_remembered)
 {
     struct gpu_roster *roster = gpu_roster_new(-1, BOOT);
     TAKE(roster, { "GPU-a", "0", .memory_bytes = 80 });
@@ -200,7 +200,7 @@ static void what_a_sick_gpu_does_not_tell_is_remembered(void **state)
     gpu_roster_free(roster);
 }
 
-static void one_that_hangs_is_lost_until_a_report_has_it(void **state)
+TEST(one_that_hangs_is_lost_until_a_report_has_it)
 {
     struct gpu_roster *roster = gpu_roster_new(-1, BOOT);
     TAKE(roster, { "GPU-a", "0" }, { "GPU-b", "1" });
@@ -217,7 +217,7 @@ static void one_that_hangs_is_lost_until_a_report_has_it(void **state)
 }
 
 /* Each process counts from 0. One that ran beside the last has seen what that has seen. */
-static void errors_are_counted_over_helpers(void **state)
+TEST(errors_are_counted_over_helpers)
 {
     struct gpu_roster *roster = gpu_roster_new(-1, BOOT);
     TAKE(roster, { "GPU-a", "0", .xid_count = 3 });
@@ -235,7 +235,7 @@ static void errors_are_counted_over_helpers(void **state)
     gpu_roster_free(roster);
 }
 
-static void numbers_outlive_an_agent_but_no_boot(void **state)
+TEST(numbers_outlive_an_agent_but_no_boot)
 {
     char place[] = "/tmp/mgpu-roster-XXXXXX";
     assert_non_null(mkdtemp(place));
@@ -274,7 +274,7 @@ static void numbers_outlive_an_agent_but_no_boot(void **state)
     assert_int_equal(rmdir(place), 0);
 }
 
-static void another_kind_of_gpus_begins_anew(void **state)
+TEST(another_kind_of_gpus_begins_anew)
 {
     static const struct seen other[] = { { "GPU-x", "9" } };
     struct gpu_roster *roster = gpu_roster_new(-1, BOOT);
@@ -283,22 +283,4 @@ static void another_kind_of_gpus_begins_anew(void **state)
     assert_int_equal(gpu_roster_gpus(roster)->count, 1);
     assert_gpu(roster, 0, "GPU-x", false);
     gpu_roster_free(roster);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_instance_has_gone_when_the_layout_is_known_without_it),
-        cmocka_unit_test(instances_hang_and_are_released_with_their_gpu),
-        cmocka_unit_test(an_index_keeps_its_gpu_in_any_order),
-        cmocka_unit_test(a_new_gpu_gets_a_new_index_and_a_missing_one_stays_as_lost),
-        cmocka_unit_test(senseless_missing_and_double_uuids_are_dropped),
-        cmocka_unit_test(links_and_switches_follow_the_gpus),
-        cmocka_unit_test(what_a_sick_gpu_does_not_tell_is_remembered),
-        cmocka_unit_test(one_that_hangs_is_lost_until_a_report_has_it),
-        cmocka_unit_test(errors_are_counted_over_helpers),
-        cmocka_unit_test(numbers_outlive_an_agent_but_no_boot),
-        cmocka_unit_test(another_kind_of_gpus_begins_anew),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 #include "base/gpu_vendor.h"
 #include "unit_test.h"
 
-static void simulated_gpus_are_complete_and_stable(void **state)
+TEST(simulated_gpus_are_complete_and_stable)
 {
     struct gpu_spec spec;
     void *sim;
@@ -37,20 +37,11 @@ static void simulated_gpus_are_complete_and_stable(void **state)
     }
 }
 
-static void the_none_backend_has_no_gpus(void **state)
+TEST(the_none_backend_has_no_gpus)
 {
     struct gpu_spec spec = { .kind = GPU_SPEC_NONE };
     void *none;
     assert_int_equal(gpu_none.open(&spec, NULL, &none, NULL), 0);
     assert_int_equal(gpu_none.count(none), 0);
     gpu_none.close(none);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(simulated_gpus_are_complete_and_stable),
-        cmocka_unit_test(the_none_backend_has_no_gpus),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

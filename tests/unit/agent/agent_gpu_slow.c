@@ -42,7 +42,7 @@ static void await_memory(struct watcher *watcher, unsigned mib)
 }
 
 /* A sample of each GPU takes longer than a report waits for it. */
-static void values_of_slow_gpus_are_refreshed_and_none_is_lost(void **state)
+CASE(values_of_slow_gpus_are_refreshed_and_none_is_lost)
 {
     static const char *const moods[] = { "delay 8\n", "delay 8\nserial 1\n", "delay_gpu 1 15\n" };
     for (size_t i = 0; i < sizeof(moods) / sizeof(moods[0]); i++) {
@@ -59,9 +59,9 @@ static void values_of_slow_gpus_are_refreshed_and_none_is_lost(void **state)
 }
 
 /* For longer than a helper may be silent. */
-static void a_helper_whose_gpus_are_all_slow_is_not_replaced(void **state)
+CASE(a_helper_whose_gpus_are_all_slow_is_not_replaced)
 {
-    struct watcher watcher = { .timing = &timing };
+    _cleanup_(end) struct watcher watcher = { .timing = &timing };
     begin(&watcher, THREE_GPUS);
     await(&watcher, "abc");
     machine_uses(1, "delay 8\nserial 1\n");
@@ -69,13 +69,12 @@ static void a_helper_whose_gpus_are_all_slow_is_not_replaced(void **state)
     await_time(&watcher, 3 * timing.silent_ms / 2);
     assert_int_equal(watcher.losses, 0);
     assert_int_equal(first_child(), helper);
-    end(&watcher);
 }
 
 /* A reported answer was read after the question. */
-static void a_look_is_answered_with_values_that_were_read_after_it(void **state)
+CASE(a_look_is_answered_with_values_that_were_read_after_it)
 {
-    struct watcher watcher = { .timing = &timing };
+    _cleanup_(end) struct watcher watcher = { .timing = &timing };
     begin(&watcher, THREE_GPUS);
     await(&watcher, "abc");
     for (unsigned mib = 100; mib <= 500; mib += 100) {
@@ -87,16 +86,15 @@ static void a_look_is_answered_with_values_that_were_read_after_it(void **state)
             assert_int_equal(watcher.used_mib[i], mib + i);
         }
     }
-    end(&watcher);
 }
 
 /* The check does not wait for GPUs that the job did not have, and none of their threads wakes up. */
-static void a_look_reads_no_other_gpus_than_those_it_is_about(void **state)
+CASE(a_look_reads_no_other_gpus_than_those_it_is_about)
 {
     struct gpu_helper_timing seldom = timing;
     seldom.period_ms = 60000;
-    struct watcher watcher = { .timing = &seldom };
-    struct record_list grants = { 0 };
+    _cleanup_(end) struct watcher watcher = { .timing = &seldom };
+    _cleanup_(gpu_grants_clear) struct record_list grants = { 0 };
     (void)gpu_grants_add(&grants, 1, "GPU-b", 0, 0);
     begin(&watcher, THREE_GPUS);
     await(&watcher, "abc");
@@ -109,14 +107,12 @@ static void a_look_reads_no_other_gpus_than_those_it_is_about(void **state)
     assert_true(watcher.gpu_answers[0] < number && watcher.gpu_answers[2] < number);
     await_answer(&watcher, gpu_helper_ask(watcher.helper, NULL), "abc");
     assert_true(watcher.used_mib[0] == 100 && watcher.used_mib[2] == 102);
-    gpu_grants_clear(&grants);
-    end(&watcher);
 }
 
 /* Without nvidia-persistenced the driver initialises a GPU when it is opened first. The error says so. */
-static void gpus_that_take_long_to_open_are_not_lost(void **state)
+CASE(gpus_that_take_long_to_open_are_not_lost)
 {
-    struct watcher watcher = { .timing = &timing };
+    _cleanup_(end) struct watcher watcher = { .timing = &timing };
     begin(&watcher, THREE_GPUS "open 0 1600\nopen 1 100\nopen 2 1600\n");
     pid_t helper = first_child();
     await(&watcher, "");
@@ -124,7 +120,6 @@ static void gpus_that_take_long_to_open_are_not_lost(void **state)
     await(&watcher, "abc");
     assert_int_equal(first_child(), helper);
     assert_int_equal(watcher.losses, 0);
-    end(&watcher);
 }
 
 /* The agent exits; the helper's current call is not interrupted. */
@@ -141,7 +136,7 @@ static void end_in_order(struct watcher *watcher)
 }
 
 /* It is killed only when it has been given time to leave. */
-static void a_helper_that_is_not_needed_any_more_ends_its_call_first(void **state)
+CASE(a_helper_that_is_not_needed_any_more_ends_its_call_first)
 {
     struct watcher watcher = { .timing = &timing };
     begin(&watcher, THREE_GPUS);
@@ -157,9 +152,9 @@ static void a_helper_that_is_not_needed_any_more_ends_its_call_first(void **stat
 
 /* --- drivers without a GPU that can be used --- */
 
-static void gpus_that_cannot_be_opened_are_told_and_tried_again(void **state)
+CASE(gpus_that_cannot_be_opened_are_told_and_tried_again)
 {
-    struct watcher watcher = { .timing = &timing };
+    _cleanup_(end) struct watcher watcher = { .timing = &timing };
     begin(&watcher, THREE_GPUS "handle 0 999\nhandle 1 999\nhandle 2 999\n");
     await(&watcher, "");
     assert_string_equal(watcher.text, "0 GPUs found by nvml; 3 cannot be opened: Unknown Error");
@@ -171,31 +166,19 @@ static void gpus_that_cannot_be_opened_are_told_and_tried_again(void **state)
     await(&watcher, "---");
     machine_is(THREE_GPUS);
     await(&watcher, "abc");
-    end(&watcher);
 }
 
-static void a_driver_that_comes_later_is_found(void **state)
+CASE(a_driver_that_comes_later_is_found)
 {
-    struct watcher watcher = { .timing = &timing };
+    _cleanup_(end) struct watcher watcher = { .timing = &timing };
     begin(&watcher, "init 9\n" THREE_GPUS);
     await(&watcher, "");
     assert_non_null(strstr(watcher.text, "kernel module is not loaded"));
     machine_is(THREE_GPUS);
     await(&watcher, "abc");
-    end(&watcher);
 }
 
 int main(void)
 {
-    struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_of_slow_gpus_are_refreshed_and_none_is_lost),
-        cmocka_unit_test(a_helper_whose_gpus_are_all_slow_is_not_replaced),
-        cmocka_unit_test(a_look_is_answered_with_values_that_were_read_after_it),
-        cmocka_unit_test(a_look_reads_no_other_gpus_than_those_it_is_about),
-        cmocka_unit_test(gpus_that_take_long_to_open_are_not_lost),
-        cmocka_unit_test(a_helper_that_is_not_needed_any_more_ends_its_call_first),
-        cmocka_unit_test(gpus_that_cannot_be_opened_are_told_and_tried_again),
-        cmocka_unit_test(a_driver_that_comes_later_is_found),
-    };
-    return watcher_run_tests(tests, sizeof(tests) / sizeof(tests[0]));
+    return unit_tests_run(watcher_set_up, watcher_tear_down);
 }

@@ -6,7 +6,7 @@
 #include "base/gpu_vendor.h"
 #include "unit_test.h"
 
-static void the_words_and_a_shape_are_read(void **state)
+TEST(the_words_and_a_shape_are_read)
 {
     struct gpu_spec spec;
     struct error err = { 0 };
@@ -27,14 +27,14 @@ static void the_words_and_a_shape_are_read(void **state)
     assert_string_equal(spec.model, "Simulated GPU");
 }
 
-static void a_model_may_hold_colons_and_blanks(void **state)
+TEST(a_model_may_hold_colons_and_blanks)
 {
     struct gpu_spec spec;
     assert_int_equal(gpu_spec_parse("sim:2x80G:NVIDIA H100: 80GB", &spec, NULL), 0);
     assert_string_equal(spec.model, "NVIDIA H100: 80GB");
 }
 
-static void bad_text_gets_one_sentence_and_a_hint(void **state)
+TEST(bad_text_gets_one_sentence_and_a_hint)
 {
     static const char *const texts[] = { "", "Auto", "sim", "sim:", "sim:8", "sim:x24G", "sim:8x",
         "sim:-1x24G", "sim:257x24G", "sim:99999999999999999999x1G", "sim:8x0G", "sim:8x9999999999T",
@@ -47,14 +47,4 @@ static void bad_text_gets_one_sentence_and_a_hint(void **state)
         assert_non_null(strstr(err.hint, "sim:8x24G"));
         assert_int_equal(spec.count, 77);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_words_and_a_shape_are_read),
-        cmocka_unit_test(a_model_may_hold_colons_and_blanks),
-        cmocka_unit_test(bad_text_gets_one_sentence_and_a_hint),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

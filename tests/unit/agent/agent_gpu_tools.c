@@ -172,7 +172,7 @@ static void run_all(struct batch *batch, size_t verb, const char *word, unsigned
     assert_int_equal(batch->n_over, batch->count);
 }
 
-static void a_library_that_works_has_results(void **state)
+TEST(a_library_that_works_has_results)
 {
     for (size_t verb = 0; verb < sizeof(verbs) / sizeof(verbs[0]); verb++) {
         struct batch batch;
@@ -185,7 +185,7 @@ static void a_library_that_works_has_results(void **state)
     }
 }
 
-static void a_function_that_hangs_is_given_up_in_time(void **state)
+TEST(a_function_that_hangs_is_given_up_in_time)
 {
     for (size_t verb = 0; verb < sizeof(verbs) / sizeof(verbs[0]); verb++) {
         struct batch batch;
@@ -199,7 +199,7 @@ static void a_function_that_hangs_is_given_up_in_time(void **state)
     }
 }
 
-static void a_function_that_fails_is_named(void **state)
+TEST(a_function_that_fails_is_named)
 {
     for (size_t verb = 0; verb < sizeof(verbs) / sizeof(verbs[0]); verb++) {
         struct batch batch;
@@ -214,7 +214,7 @@ static void a_function_that_fails_is_named(void **state)
     }
 }
 
-static void a_required_function_that_is_missing_is_named(void **state)
+TEST(a_required_function_that_is_missing_is_named)
 {
     for (size_t verb = 0; verb < sizeof(verbs) / sizeof(verbs[0]); verb++) {
         struct batch batch;
@@ -229,7 +229,7 @@ static void a_required_function_that_is_missing_is_named(void **state)
     }
 }
 
-static void functions_of_newer_drivers_may_be_missing(void **state)
+TEST(functions_of_newer_drivers_may_be_missing)
 {
     struct batch batch;
     begin(&batch);
@@ -242,7 +242,7 @@ static void functions_of_newer_drivers_may_be_missing(void **state)
     finish(&batch);
 }
 
-static void a_library_that_is_none_is_reported(void **state)
+TEST(a_library_that_is_none_is_reported)
 {
     struct batch batch;
     begin(&batch);
@@ -265,19 +265,11 @@ static void a_library_that_is_none_is_reported(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_library_that_works_has_results),
-        cmocka_unit_test(a_function_that_hangs_is_given_up_in_time),
-        cmocka_unit_test(a_function_that_fails_is_named),
-        cmocka_unit_test(a_required_function_that_is_missing_is_named),
-        cmocka_unit_test(functions_of_newer_drivers_may_be_missing),
-        cmocka_unit_test(a_library_that_is_none_is_reported),
-    };
     if (argc < 3 || mkdtemp(place) == NULL)
         return EXIT_FAILURE;
     program = argv[1];
     standin = argv[2];
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = unit_tests_run(NULL, NULL);
     (void)rmdir(place);
     return failed;
 }

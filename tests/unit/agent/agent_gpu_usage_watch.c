@@ -2,7 +2,6 @@
 /* With a spool and a procfs made of plain files. */
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,11 +55,6 @@ static void put_exit(void)
     assert_int_equal(file_write_record(fd, SPOOL_EXIT, &launch_exit_record, &record, false), 0);
 }
 
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-    return remove(path);
-}
-
 static int setup(void **state)
 {
     (void)snprintf(root, sizeof(root), "/tmp/mgpu-watch-XXXXXX");
@@ -74,8 +68,10 @@ static int teardown(void **state)
 {
     usage_watch_free(watch);
     closep(&spool_fd);
-    return nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    return unit_test_remove(root);
 }
+
+#define CASE(name) TEST_WITH(name, setup, teardown)
 
 /* Reports this utilization of the GPU; returns the number of usages sent. */
 static size_t add(int64_t boot_ms, uint32_t percent)
@@ -99,7 +95,7 @@ static uint64_t sampled_at_end(void)
     return sampled_ms;
 }
 
-static void an_attempt_is_measured_from_its_start_to_its_end(void **state)
+CASE(an_attempt_is_measured_from_its_start_to_its_end)
 {
     put_spec();
     assert_int_equal(add(1000, 50), 0);
@@ -111,7 +107,7 @@ static void an_attempt_is_measured_from_its_start_to_its_end(void **state)
     assert_int_equal(sampled_at_end(), 2000);
 }
 
-static void an_attempt_that_was_never_sampled_has_no_usage(void **state)
+CASE(an_attempt_that_was_never_sampled_has_no_usage)
 {
     struct stat st;
     put_spec();
@@ -142,7 +138,7 @@ static void assert_said(const char *status)
     job_usage_free(usage);
 }
 
-static void what_a_job_says_is_part_of_its_usage(void **state)
+CASE(what_a_job_says_is_part_of_its_usage)
 {
     put_spec();
     put_started();
@@ -153,7 +149,7 @@ static void what_a_job_says_is_part_of_its_usage(void **state)
     assert_said("last");
 }
 
-static void what_a_job_says_before_the_first_sample_is_kept(void **state)
+CASE(what_a_job_says_before_the_first_sample_is_kept)
 {
     put_spec();
     put_started();
@@ -162,7 +158,7 @@ static void what_a_job_says_before_the_first_sample_is_kept(void **state)
     assert_said("quick");
 }
 
-static void usage_outlives_a_killed_agent(void **state)
+CASE(usage_outlives_a_killed_agent)
 {
     put_spec();
     put_started();
@@ -178,7 +174,7 @@ static void usage_outlives_a_killed_agent(void **state)
     usage_watch_free(killed);
 }
 
-static void an_agent_that_leaves_loses_nothing(void **state)
+CASE(an_agent_that_leaves_loses_nothing)
 {
     put_spec();
     put_started();
@@ -190,7 +186,7 @@ static void an_agent_that_leaves_loses_nothing(void **state)
     assert_int_equal(sampled_at_end(), 2000);
 }
 
-static void a_damaged_file_is_not_believed(void **state)
+CASE(a_damaged_file_is_not_believed)
 {
     put_spec();
     put_started();
@@ -200,7 +196,7 @@ static void a_damaged_file_is_not_believed(void **state)
     assert_int_equal(sampled_at_end(), 1000);
 }
 
-static void a_removed_attempt_is_forgotten(void **state)
+CASE(a_removed_attempt_is_forgotten)
 {
     put_spec();
     put_started();
@@ -229,7 +225,7 @@ static void put_terms(uint32_t is_suspended)
     assert_int_equal(file_write(fd, SPOOL_TERMS, &terms, sizeof(terms), false), 0);
 }
 
-static void a_suspended_attempt_does_not_get_more_idle(void **state)
+CASE(a_suspended_attempt_does_not_get_more_idle)
 {
     put_spec();
     put_started();
@@ -283,7 +279,7 @@ static size_t pass_on(int64_t boot_ms, struct gpu_process *process, unsigned cou
     return count;
 }
 
-static void attempts_without_gpus_are_measured_in_turns(void **state)
+CASE(attempts_without_gpus_are_measured_in_turns)
 {
     unsigned counts[MANY + 1] = { 0 };
     for (uint64_t job = 1; job <= MANY; job++)
@@ -297,7 +293,7 @@ static void attempts_without_gpus_are_measured_in_turns(void **state)
             assert_in_range(counts[job], 1, 2);
 }
 
-static void few_attempts_without_gpus_are_measured_with_every_report(void **state)
+CASE(few_attempts_without_gpus_are_measured_with_every_report)
 {
     unsigned counts[MANY + 1] = { 0 };
     for (uint64_t job = 1; job <= IN_A_REPORT; job++)
@@ -306,7 +302,7 @@ static void few_attempts_without_gpus_are_measured_with_every_report(void **stat
     assert_int_equal(pass_on(3000, NULL, counts), IN_A_REPORT);
 }
 
-static void another_controller_gets_all_usages(void **state)
+CASE(another_controller_gets_all_usages)
 {
     unsigned counts[MANY + 1] = { 0 };
     for (uint64_t job = 1; job <= MANY; job++)
@@ -330,7 +326,7 @@ static void put_process(pid_t pid, uint64_t job)
     assert_int_equal(file_write(fd, "cgroup", cgroup, strlen(cgroup), false), 0);
 }
 
-static void an_attempt_on_a_gpu_is_measured_out_of_turn(void **state)
+CASE(an_attempt_on_a_gpu_is_measured_out_of_turn)
 {
     unsigned counts[MANY + 1] = { 0 };
     struct gpu_process process = { .pid = 7000 };
@@ -357,7 +353,7 @@ static void put_stat(int pid, int parent, int start)
     assert_int_equal(file_write(spool_fd, path, text, (size_t)length, false), 0);
 }
 
-static void a_process_belongs_to_an_attempt_while_that_runs(void **state)
+CASE(a_process_belongs_to_an_attempt_while_that_runs)
 {
     struct spool_id found = { 0 };
     put_stat(50, 1, 500);
@@ -371,26 +367,4 @@ static void a_process_belongs_to_an_attempt_while_that_runs(void **state)
     assert_false(usage_watch_attempt_of(watch, 70, 1000, 1000, &found));
     put_exit();
     assert_false(usage_watch_attempt_of(watch, 60, 2000, 2000, &found));
-}
-
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        CASE(a_process_belongs_to_an_attempt_while_that_runs),
-        CASE(an_attempt_is_measured_from_its_start_to_its_end),
-        CASE(an_attempt_that_was_never_sampled_has_no_usage),
-        CASE(what_a_job_says_is_part_of_its_usage),
-        CASE(what_a_job_says_before_the_first_sample_is_kept),
-        CASE(usage_outlives_a_killed_agent),
-        CASE(an_agent_that_leaves_loses_nothing),
-        CASE(a_damaged_file_is_not_believed),
-        CASE(a_removed_attempt_is_forgotten),
-        CASE(a_suspended_attempt_does_not_get_more_idle),
-        CASE(attempts_without_gpus_are_measured_in_turns),
-        CASE(few_attempts_without_gpus_are_measured_with_every_report),
-        CASE(an_attempt_on_a_gpu_is_measured_out_of_turn),
-        CASE(another_controller_gets_all_usages),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,7 +28,7 @@ static struct guard *open_guard(bool *ret_is_taken, bool *later)
     return guard;
 }
 
-static void a_free_lock_is_taken_at_once(void **state)
+TEST(a_free_lock_is_taken_at_once)
 {
     bool is_taken, later = false;
     struct guard *guard = open_guard(&is_taken, &later);
@@ -36,7 +36,7 @@ static void a_free_lock_is_taken_at_once(void **state)
     guard_close(guard);
 }
 
-static void a_held_lock_is_taken_when_its_holder_leaves(void **state)
+TEST(a_held_lock_is_taken_when_its_holder_leaves)
 {
     bool is_taken, later = false;
     struct guard *first = open_guard(&is_taken, &later);
@@ -50,7 +50,7 @@ static void a_held_lock_is_taken_when_its_holder_leaves(void **state)
     guard_close(second);
 }
 
-static void one_that_waits_can_give_up(void **state)
+TEST(one_that_waits_can_give_up)
 {
     bool is_taken, later = false;
     struct guard *first = open_guard(&is_taken, &later);
@@ -64,16 +64,11 @@ static void one_that_waits_can_give_up(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_free_lock_is_taken_at_once),
-        cmocka_unit_test(a_held_lock_is_taken_when_its_holder_leaves),
-        cmocka_unit_test(one_that_waits_can_give_up),
-    };
     if (mkdtemp(dir_path) == NULL)
         return EXIT_FAILURE;
     lock_dir = open(dir_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     base = event_base_new();
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = unit_tests_run(NULL, NULL);
     event_base_free(base);
     (void)unlinkat(lock_dir, LOCK, 0);
     (void)rmdir(dir_path);

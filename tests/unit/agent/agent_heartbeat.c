@@ -119,6 +119,8 @@ static int close_node(void **state)
     return 0;
 }
 
+#define CASE(name, node) TEST_ON(name, struct node *node, open_node, close_node)
+
 /* Until the timer has nothing to do before `ms` have passed; each heartbeat is answered when somebody lives.
  */
 static void pass(struct node *node, int64_t ms, bool is_answered)
@@ -133,9 +135,8 @@ static void pass(struct node *node, int64_t ms, bool is_answered)
     }
 }
 
-static void it_speaks_every_few_seconds(void **state)
+CASE(it_speaks_every_few_seconds, node)
 {
-    struct node *node = *state;
     connect(node, BEAT_MS);
     pass(node, 10 * BEAT_MS, true);
     assert_int_equal(node->beats, 10);
@@ -143,9 +144,8 @@ static void it_speaks_every_few_seconds(void **state)
     assert_int_equal(node->hang_ups, 0);
 }
 
-static void a_controller_that_does_not_answer_is_given_up(void **state)
+CASE(a_controller_that_does_not_answer_is_given_up, node)
 {
-    struct node *node = *state;
     connect(node, BEAT_MS);
     pass(node, 10 * BEAT_MS, true);
     pass(node, TIMEOUT_MS, false);
@@ -158,9 +158,8 @@ static void a_controller_that_does_not_answer_is_given_up(void **state)
 }
 
 /* The answers are behind thousands of orders, for which the node needs longer than the timeout. */
-static void a_controller_that_sends_orders_is_not_given_up(void **state)
+CASE(a_controller_that_sends_orders_is_not_given_up, node)
 {
-    struct node *node = *state;
     connect(node, BEAT_MS);
     for (int i = 0; i < 20; i++) {
         struct message_release_attempt order = { .id.job = 5, .id.attempt = 1, .token = 7 };
@@ -172,9 +171,8 @@ static void a_controller_that_sends_orders_is_not_given_up(void **state)
     assert_int_equal(node->hang_ups, 1);
 }
 
-static void a_controller_that_wants_no_heartbeat_gets_none(void **state)
+CASE(a_controller_that_wants_no_heartbeat_gets_none, node)
 {
-    struct node *node = *state;
     connect(node, 0);
     assert_int_equal(node->armed_ms, 0);
 }
@@ -187,9 +185,8 @@ static void launch(struct node *node)
     assert_int_equal(hear(node, MESSAGE_LAUNCH, &order), 0);
 }
 
-static void a_lease_counts_from_what_the_controller_has_heard(void **state)
+CASE(a_lease_counts_from_what_the_controller_has_heard, node)
 {
-    struct node *node = *state;
     connect(node, BEAT_MS);
     int64_t greeted_ms = node->now_ms;
     node->now_ms += 4000; // a LAUNCH that was long under way
@@ -200,9 +197,8 @@ static void a_lease_counts_from_what_the_controller_has_heard(void **state)
     assert_in_range(node->renewals, 3, 4);
 }
 
-static void nothing_is_renewed_that_the_controller_has_not_heard(void **state)
+CASE(nothing_is_renewed_that_the_controller_has_not_heard, node)
 {
-    struct node *node = *state;
     connect(node, BEAT_MS);
     launch(node);
     pass(node, LEASE_MS, false);
@@ -215,9 +211,8 @@ static void nothing_is_renewed_that_the_controller_has_not_heard(void **state)
 }
 
 /* By then the controller may have given the job to another node. */
-static void a_lease_that_has_expired_is_not_renewed(void **state)
+CASE(a_lease_that_has_expired_is_not_renewed, node)
 {
-    struct node *node = *state;
     connect(node, BEAT_MS);
     launch(node);
     node->now_ms += LEASE_MS - 1;
@@ -237,9 +232,8 @@ static void look_up(struct node *node, bool is_answered)
 }
 
 /* The node was away for as long: what it is told of the job comes after the WELCOME. */
-static void a_launch_whose_lease_has_expired_while_it_was_staged_has_expired(void **state)
+CASE(a_launch_whose_lease_has_expired_while_it_was_staged_has_expired, node)
 {
-    struct node *node = *state;
     connect(node, BEAT_MS);
     int64_t greeted_ms = node->now_ms;
     node->is_looking_up = true;
@@ -250,9 +244,8 @@ static void a_launch_whose_lease_has_expired_while_it_was_staged_has_expired(voi
     assert_int_equal(node->staged_until_ms, greeted_ms + LEASE_MS);
 }
 
-static void a_lease_is_renewed_while_its_launch_is_staged(void **state)
+CASE(a_lease_is_renewed_while_its_launch_is_staged, node)
 {
-    struct node *node = *state;
     connect(node, BEAT_MS);
     node->is_looking_up = true;
     launch(node);
@@ -261,30 +254,10 @@ static void a_lease_is_renewed_while_its_launch_is_staged(void **state)
     assert_in_range(node->staged_until_ms, node->now_ms + LEASE_MS / 2, node->now_ms + LEASE_MS);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_node, close_node)
-
 /* What a compromised controller may ask for costs the node next to nothing. */
-static void heartbeats_are_never_more_than_ten_a_second(void **state)
+CASE(heartbeats_are_never_more_than_ten_a_second, node)
 {
-    struct node *node = *state;
     connect(node, 1);
     pass(node, 1000, true);
     assert_in_range(node->beats, 9, 10);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(it_speaks_every_few_seconds),
-        CASE(a_controller_that_does_not_answer_is_given_up),
-        CASE(a_controller_that_sends_orders_is_not_given_up),
-        CASE(a_controller_that_wants_no_heartbeat_gets_none),
-        CASE(a_lease_counts_from_what_the_controller_has_heard),
-        CASE(nothing_is_renewed_that_the_controller_has_not_heard),
-        CASE(a_lease_that_has_expired_is_not_renewed),
-        CASE(a_launch_whose_lease_has_expired_while_it_was_staged_has_expired),
-        CASE(a_lease_is_renewed_while_its_launch_is_staged),
-        CASE(heartbeats_are_never_more_than_ten_a_second),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,7 +86,7 @@ static void end_keeper(struct keeper *keeper)
     assert_int_equal(status, 0);
 }
 
-static void a_worker_that_is_killed_is_started_again_with_a_new_link(void **state)
+TEST(a_worker_that_is_killed_is_started_again_with_a_new_link)
 {
     struct keeper keeper = start_keeper();
     pid_t last = 0;
@@ -102,7 +102,7 @@ static void a_worker_that_is_killed_is_started_again_with_a_new_link(void **stat
     end_keeper(&keeper);
 }
 
-static void a_closed_link_ends_the_worker_and_brings_the_next(void **state)
+TEST(a_closed_link_ends_the_worker_and_brings_the_next)
 {
     struct keeper keeper = start_keeper();
     int link = receive_link(keeper.control);
@@ -114,7 +114,7 @@ static void a_closed_link_ends_the_worker_and_brings_the_next(void **state)
     end_keeper(&keeper);
 }
 
-static void the_keeper_leaves_with_the_controller_and_its_worker_too(void **state)
+TEST(the_keeper_leaves_with_the_controller_and_its_worker_too)
 {
     char byte;
     struct keeper keeper = start_keeper();
@@ -129,12 +129,7 @@ static void the_keeper_leaves_with_the_controller_and_its_worker_too(void **stat
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_worker_that_is_killed_is_started_again_with_a_new_link),
-        cmocka_unit_test(a_closed_link_ends_the_worker_and_brings_the_next),
-        cmocka_unit_test(the_keeper_leaves_with_the_controller_and_its_worker_too),
-    };
     if (argc == 3 && strcmp(argv[1], "--some-option") == 0 && strcmp(argv[2], "--link-fd=3") == 0)
         return be_worker();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run(NULL, NULL);
 }

@@ -63,6 +63,8 @@ static int teardown(void **state)
     return 0;
 }
 
+#define CASE(name, request) TEST_ON(name, struct request *request, setup, teardown)
+
 static void make(struct request *request)
 {
     struct error err = { 0 };
@@ -72,17 +74,15 @@ static void make(struct request *request)
 }
 
 /* Settings that its shepherd obeys need no row here. */
-static void the_request_is_handed_on_whole(void **state)
+CASE(the_request_is_handed_on_whole, request)
 {
-    struct request *request = *state;
     request->job.ask.idle_timeout_ms = 5000;
     make(request);
     assert_true(job_ask_equal(launch_ask(&request->spec), &request->job.ask));
 }
 
-static void a_script_is_run_from_its_copy(void **state)
+CASE(a_script_is_run_from_its_copy, request)
 {
-    struct request *request = *state;
     strings_clear(&request->job.command);
     strings_add(&request->job.command, "/home/ada/a b.sh");
     strings_add(&request->job.command, "word");
@@ -98,10 +98,9 @@ static void a_script_is_run_from_its_copy(void **state)
     assert_null(strings_get_env(&request->spec.env, "PYTHONPATH"));
 }
 
-static void a_script_whose_name_cannot_be_that_of_a_file_gets_another(void **state)
+CASE(a_script_whose_name_cannot_be_that_of_a_file_gets_another, request)
 {
     static const char *const paths[] = { "/home/ada/..", "/home/ada/", "..", ".hidden" };
-    struct request *request = *state;
     request->job.script = xstrdup("true");
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
         strings_clear(&request->job.command);
@@ -113,9 +112,8 @@ static void a_script_whose_name_cannot_be_that_of_a_file_gets_another(void **sta
     }
 }
 
-static void the_assignment_names_the_gpus_in_the_order_asked(void **state)
+CASE(the_assignment_names_the_gpus_in_the_order_asked, request)
 {
-    struct request *request = *state;
     make(request);
     const struct strings *env = &request->spec.gpu_env;
     assert_string_equal(strings_get_env(env, "CUDA_VISIBLE_DEVICES"), "2,0");
@@ -135,9 +133,8 @@ static void the_assignment_names_the_gpus_in_the_order_asked(void **state)
     assert_string_equal(grants[0].uuid, "GPU-b");
 }
 
-static void it_says_what_the_step_may_use(void **state)
+CASE(it_says_what_the_step_may_use, request)
 {
-    struct request *request = *state;
     request->job.ask.memory = 2ULL << 30;
     request->job.ask.cpu_milli = 2500;
     request->node.pids_max = 300;
@@ -147,9 +144,8 @@ static void it_says_what_the_step_may_use(void **state)
     assert_int_equal(request->spec.pids_max, 300);
 }
 
-static void a_job_that_saves_its_work_gets_its_own_signal(void **state)
+CASE(a_job_that_saves_its_work_gets_its_own_signal, request)
 {
-    struct request *request = *state;
     char usr1[] = "USR1@30";
     request->job.ask.requeue_on_timeout = true;
     make(request);
@@ -167,17 +163,15 @@ static void a_job_that_saves_its_work_gets_its_own_signal(void **state)
     request->job.ask.warn_signal = NULL;
 }
 
-static void no_gpus_means_none_and_not_all(void **state)
+CASE(no_gpus_means_none_and_not_all, request)
 {
-    struct request *request = *state;
     gpu_grants_clear(&request->launch.gpus);
     make(request);
     assert_string_equal(strings_get_env(&request->spec.gpu_env, "CUDA_VISIBLE_DEVICES"), "");
 }
 
-static void missing_variables_are_completed_and_given_ones_kept(void **state)
+CASE(missing_variables_are_completed_and_given_ones_kept, request)
 {
-    struct request *request = *state;
     strings_set_env(&request->job.env, "HOME", "/elsewhere");
     make(request);
     const struct strings *env = &request->spec.env;
@@ -189,18 +183,16 @@ static void missing_variables_are_completed_and_given_ones_kept(void **state)
     assert_non_null(strings_get_env(env, "PATH"));
 }
 
-static void the_log_is_in_the_users_home_with_a_fallback(void **state)
+CASE(the_log_is_in_the_users_home_with_a_fallback, request)
 {
-    struct request *request = *state;
     make(request);
     assert_true(request->spec.is_output_default);
     assert_string_equal(request->spec.output, "/home/ada/.local/state/mgpu/logs/42.log");
     assert_string_equal(request->spec.output_fallback, "/var/lib/mgpu/logs/1001/42.log");
 }
 
-static void a_later_attempt_has_a_log_of_its_own(void **state)
+CASE(a_later_attempt_has_a_log_of_its_own, request)
 {
-    struct request *request = *state;
     request->launch.id.attempt = 3;
     request->node.log_dir = "/logs";
     make(request);
@@ -208,18 +200,16 @@ static void a_later_attempt_has_a_log_of_its_own(void **state)
     assert_null(request->spec.output_fallback);
 }
 
-static void a_rootless_instance_needs_no_directory_for_each_user(void **state)
+CASE(a_rootless_instance_needs_no_directory_for_each_user, request)
 {
-    struct request *request = *state;
     request->node.is_root = false;
     request->node.log_dir = "/home/ada/.local/state/mgpu/logs";
     make(request);
     assert_string_equal(request->spec.output, "/home/ada/.local/state/mgpu/logs/42.log");
 }
 
-static void placeholders_are_replaced_and_names_are_no_paths(void **state)
+CASE(placeholders_are_replaced_and_names_are_no_paths, request)
 {
-    struct request *request = *state;
     char *path = launch_expand_path("out/%j.%a-%n@%h%%%x%", &request->launch, "../etc/x", "box");
     assert_string_equal(path, "out/42.1-.._etc_x@box%%x%");
     free(path);
@@ -230,9 +220,8 @@ static void placeholders_are_replaced_and_names_are_no_paths(void **state)
     assert_null(request->spec.output_fallback);
 }
 
-static void an_element_of_an_array_has_its_index_and_the_number_of_the_array(void **state)
+CASE(an_element_of_an_array_has_its_index_and_the_number_of_the_array, request)
 {
-    struct request *request = *state;
     _cleanup_free_ char *single = launch_expand_path("%A-%a", &request->launch, "x", "box");
     assert_string_equal(single, "42-1");
     request->launch.array_job = 40;
@@ -241,9 +230,8 @@ static void an_element_of_an_array_has_its_index_and_the_number_of_the_array(voi
     assert_string_equal(element, "40-7-42");
 }
 
-static void a_group_that_is_not_the_users_is_not_given(void **state)
+CASE(a_group_that_is_not_the_users_is_not_given, request)
 {
-    struct request *request = *state;
     make(request);
     assert_int_equal(request->spec.gid, 50);
     record_clear(&launch_spec_record, &request->spec);
@@ -253,9 +241,8 @@ static void a_group_that_is_not_the_users_is_not_given(void **state)
     assert_int_equal(request->spec.groups.count, 2);
 }
 
-static void a_setup_gets_a_shell_that_understands_it(void **state)
+CASE(a_setup_gets_a_shell_that_understands_it, request)
 {
-    struct request *request = *state;
     request->job.setup = xstrdup("module load cuda");
     make(request);
     assert_true(strcmp(request->spec.shell, "/bin/bash") == 0 || strcmp(request->spec.shell, "/bin/sh") == 0);
@@ -266,9 +253,8 @@ static void a_setup_gets_a_shell_that_understands_it(void **state)
     assert_string_equal(request->spec.shell, "/usr/bin/zsh");
 }
 
-static void a_message_without_a_command_is_refused(void **state)
+CASE(a_message_without_a_command_is_refused, request)
 {
-    struct request *request = *state;
     struct error err = { 0 };
     strings_clear(&request->job.command);
     assert_int_equal(launch_spec_make(&request->launch, &request->job, &request->user, &request->node,
@@ -287,10 +273,9 @@ static void add_peers(struct request *request, struct launch_peer peers[2])
     request->launch.id.rank = 1;
 }
 
-static void an_ipv6_address_cannot_be_taken_for_one_with_its_number_of_gpus(void **state)
+CASE(an_ipv6_address_cannot_be_taken_for_one_with_its_number_of_gpus, request)
 {
     static char address[] = "fd77::2";
-    struct request *request = *state;
     struct launch_peer peers[2];
     add_peers(request, peers);
     peers[1].address = address;
@@ -298,9 +283,8 @@ static void an_ipv6_address_cannot_be_taken_for_one_with_its_number_of_gpus(void
     assert_string_equal(strings_get_env(&request->spec.gpu_env, "MGPU_HOSTS"), "10.0.0.1:2,[fd77::2]:2");
 }
 
-static void rank_receives_the_nodes_of_the_others(void **state)
+CASE(rank_receives_the_nodes_of_the_others, request)
 {
-    struct request *request = *state;
     struct launch_peer peers[2];
     add_peers(request, peers);
     make(request);
@@ -324,11 +308,10 @@ static const char *get_entry(const void *environment, const char *name)
 }
 
 /* Of a job that has everything: nodes, an array, a script, options of Slurm. */
-static void all_that_is_set_for_a_job_is_known_as_its_own(void **state)
+CASE(all_that_is_set_for_a_job_is_known_as_its_own, request)
 {
     /* These mean the same in every job. */
     static const char *const general[] = { "CUDA_DEVICE_ORDER", "MGPU_SOCKET" };
-    struct request *request = *state;
     struct launch_peer peers[2];
     add_peers(request, peers);
     request->launch.array_job = 40;
@@ -349,9 +332,8 @@ static void all_that_is_set_for_a_job_is_known_as_its_own(void **state)
     }
 }
 
-static void a_job_submitted_in_a_job_is_told_nothing_of_that(void **state)
+CASE(a_job_submitted_in_a_job_is_told_nothing_of_that, request)
 {
-    struct request *request = *state;
     strings_set_env(&request->job.env, "MGPU_JOB_ID", "7");
     strings_set_env(&request->job.env, "MGPU_NNODES", "2");
     strings_set_env(&request->job.env, "PET_NNODES", "2");
@@ -366,9 +348,8 @@ static void a_job_submitted_in_a_job_is_told_nothing_of_that(void **state)
     assert_string_equal(strings_get_env(&request->spec.gpu_env, "MGPU_JOB_ID"), "42");
 }
 
-static void rank_0_selects_the_port(void **state)
+CASE(rank_0_selects_the_port, request)
 {
-    struct request *request = *state;
     struct launch_peer peers[2];
     add_peers(request, peers);
     request->launch.id.rank = 0;
@@ -385,18 +366,16 @@ static const char *fallback(struct request *request, const char *cwd)
     return request->spec.cwd_fallback;
 }
 
-static void a_place_to_fall_back_to_becomes_a_directory_of_this_node(void **state)
+CASE(a_place_to_fall_back_to_becomes_a_directory_of_this_node, request)
 {
-    struct request *request = *state;
     assert_null(fallback(request, NULL));
     assert_string_equal(fallback(request, "home"), "/home/ada");
     assert_string_equal(fallback(request, "tmp"), "/tmp");
     assert_string_equal(fallback(request, "/scratch"), "/scratch");
 }
 
-static void a_job_on_one_node_is_told_nothing_of_others(void **state)
+CASE(a_job_on_one_node_is_told_nothing_of_others, request)
 {
-    struct request *request = *state;
     make(request);
     assert_false(request->spec.is_gated);
     assert_null(strings_get_env(&request->spec.gpu_env, "MASTER_ADDR"));
@@ -405,7 +384,7 @@ static void a_job_on_one_node_is_told_nothing_of_others(void **state)
     assert_int_equal(request->spec.meeting_port, 0);
 }
 
-static void ranks_write_separate_files(void **state)
+CASE(ranks_write_separate_files, request)
 {
     static const struct {
         const char *pattern, *path;
@@ -416,7 +395,6 @@ static void ranks_write_separate_files(void **state)
         { "/data/%%h.log", "/data/%h.log.1" },
         { "/dev/null", "/dev/null" },
     };
-    struct request *request = *state;
     struct launch_peer peers[2];
     add_peers(request, peers);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -426,37 +404,4 @@ static void ranks_write_separate_files(void **state)
         make(request);
         assert_string_equal(request->spec.output, rows[i].path);
     }
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(the_assignment_names_the_gpus_in_the_order_asked),
-        CASE(the_request_is_handed_on_whole),
-        CASE(all_that_is_set_for_a_job_is_known_as_its_own),
-        CASE(a_job_submitted_in_a_job_is_told_nothing_of_that),
-        CASE(a_script_is_run_from_its_copy),
-        CASE(a_script_whose_name_cannot_be_that_of_a_file_gets_another),
-        CASE(it_says_what_the_step_may_use),
-        CASE(a_job_that_saves_its_work_gets_its_own_signal),
-        CASE(no_gpus_means_none_and_not_all),
-        CASE(missing_variables_are_completed_and_given_ones_kept),
-        CASE(the_log_is_in_the_users_home_with_a_fallback),
-        CASE(a_later_attempt_has_a_log_of_its_own),
-        CASE(a_rootless_instance_needs_no_directory_for_each_user),
-        CASE(placeholders_are_replaced_and_names_are_no_paths),
-        CASE(an_element_of_an_array_has_its_index_and_the_number_of_the_array),
-        CASE(a_group_that_is_not_the_users_is_not_given),
-        CASE(a_setup_gets_a_shell_that_understands_it),
-        CASE(a_message_without_a_command_is_refused),
-        CASE(an_ipv6_address_cannot_be_taken_for_one_with_its_number_of_gpus),
-        CASE(rank_receives_the_nodes_of_the_others),
-        CASE(rank_0_selects_the_port),
-        CASE(a_place_to_fall_back_to_becomes_a_directory_of_this_node),
-        CASE(a_job_on_one_node_is_told_nothing_of_others),
-        CASE(ranks_write_separate_files),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

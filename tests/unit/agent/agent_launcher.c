@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <grp.h>
 #include <poll.h>
 #include <signal.h>
@@ -117,11 +116,6 @@ static int setup(void **state)
     return 0;
 }
 
-static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *position)
-{
-    return remove(path);
-}
-
 static int teardown(void **state)
 {
     struct node *node = *state;
@@ -133,12 +127,14 @@ static int teardown(void **state)
     gpu_grants_clear(&node->launch.gpus);
     job_spec_clear(&node->job);
     free(node->launch.spec.bytes);
-    (void)nftw(node->top, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    (void)unit_test_remove(node->top);
     free(node->run_dir);
     free(node->state_dir);
     free(node);
     return 0;
 }
+
+#define CASE(name, node) TEST_ON(name, struct node *node, setup, teardown)
 
 static void await_hint(struct node *node, const char *expected)
 {
@@ -185,9 +181,8 @@ static struct launcher_process stage_and_start(struct node *node)
     return process;
 }
 
-static void a_launch_message_becomes_an_exit_record(void **state)
+CASE(a_launch_message_becomes_an_exit_record, node)
 {
-    struct node *node = *state;
     struct launcher_process process = stage_and_start(node);
     await_hint(node, "42.1.0.0 exit");
     read_exit(node);
@@ -202,9 +197,8 @@ static void a_launch_message_becomes_an_exit_record(void **state)
     assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
 }
 
-static void staging_twice_changes_nothing(void **state)
+CASE(staging_twice_changes_nothing, node)
 {
-    struct node *node = *state;
     struct launch_spec spec;
     assert_int_equal(stage(node, NULL), LAUNCHER_STAGED);
     node->launch.token = 77;
@@ -232,9 +226,8 @@ static void confine_devices(struct node *node, const struct confine *confine)
     open_launcher(node);
 }
 
-static void a_step_keeps_the_rules_of_its_devices_in_every_cell(void **state)
+CASE(a_step_keeps_the_rules_of_its_devices_in_every_cell, node)
 {
-    struct node *node = *state;
     struct launch_spec spec;
     int shepherd_fd;
     char *cell;
@@ -260,9 +253,8 @@ static void a_step_keeps_the_rules_of_its_devices_in_every_cell(void **state)
     assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
 }
 
-static void what_was_staged_without_rules_is_not_started_where_they_are_promised(void **state)
+CASE(what_was_staged_without_rules_is_not_started_where_they_are_promised, node)
 {
-    struct node *node = *state;
     struct launcher_process process;
     struct error err = { 0 };
     assert_int_equal(stage(node, NULL), LAUNCHER_STAGED);
@@ -278,9 +270,8 @@ static int refuse_to_guard(
     return spec->devices.count == 0 ? 0 : error_set(err, -EPERM, "no filter today");
 }
 
-static void what_cannot_be_guarded_is_not_staged_and_not_started(void **state)
+CASE(what_cannot_be_guarded_is_not_staged_and_not_started, node)
 {
-    struct node *node = *state;
     struct confine refusing = *node->confine;
     const struct confine *usual = node->confine;
     struct error err = { 0 };
@@ -336,9 +327,8 @@ static int open_grant(const struct node *node)
     return fd;
 }
 
-static void the_grant_opens_the_filter_and_is_told_to_the_init(void **state)
+CASE(the_grant_opens_the_filter_and_is_told_to_the_init, node)
 {
-    struct node *node = *state;
     char byte;
     if (node->confine->can_guard(node->cells, NULL) < 0)
         skip();
@@ -364,9 +354,8 @@ static int guard_in_part(
     return is_refused ? error_set(err, -EPERM, "no filter today") : 0;
 }
 
-static void a_filter_that_cannot_be_opened_tells_the_init_nothing_and_is_closed_again(void **state)
+CASE(a_filter_that_cannot_be_opened_tells_the_init_nothing_and_is_closed_again, node)
 {
-    struct node *node = *state;
     struct confine refusing = *node->confine;
     const struct confine *usual = node->confine;
     struct error err = { 0 };
@@ -404,9 +393,8 @@ static int count_filters(struct node *node, struct launcher_process *ret)
     return node->exit.exit_code;
 }
 
-static void a_step_is_behind_no_gate_after_one_of_the_same_shepherd_that_was(void **state)
+CASE(a_step_is_behind_no_gate_after_one_of_the_same_shepherd_that_was, node)
 {
-    struct node *node = *state;
     struct launcher_process first, second, third;
     if (node->confine->can_guard(node->cells, NULL) < 0)
         skip();
@@ -420,9 +408,8 @@ static void a_step_is_behind_no_gate_after_one_of_the_same_shepherd_that_was(voi
     assert_int_equal(third.pid, first.pid);
 }
 
-static void what_cannot_start_early_is_refused_for_good(void **state)
+CASE(what_cannot_start_early_is_refused_for_good, node)
 {
-    struct node *node = *state;
     struct error err = { 0 };
     node->launch.is_early = 1;
     assert_int_equal(stage(node, &err), LAUNCHER_REFUSED);
@@ -434,9 +421,8 @@ static void what_cannot_start_early_is_refused_for_good(void **state)
     assert_non_null(strstr(err.message, "it is interactive"));
 }
 
-static void an_unknown_user_is_no_end_of_the_job(void **state)
+CASE(an_unknown_user_is_no_end_of_the_job, node)
 {
-    struct node *node = *state;
     struct error err = { 0 };
     node->launch.uid = 4000000001U;
     for (unsigned i = 0; i < 2; i++) {
@@ -447,9 +433,8 @@ static void an_unknown_user_is_no_end_of_the_job(void **state)
     assert_true(launcher_open_entry(node->launcher, &node->id) < 0);
 }
 
-static void a_user_of_another_name_is_refused_unless_numbers_are_enough(void **state)
+CASE(a_user_of_another_name_is_refused_unless_numbers_are_enough, node)
 {
-    struct node *node = *state;
     struct error err = { 0 };
     node->launch.user = (char[]){ "no-such-user" };
     assert_int_equal(stage(node, &err), LAUNCHER_REFUSED);
@@ -485,9 +470,8 @@ static bool may(const struct node *node, const char *path, int mode)
 }
 
 /* He could fill the memory that RUN is with a file of his own; and others may not read it. */
-static void a_script_belongs_to_root_and_is_read_by_its_user_alone(void **state)
+CASE(a_script_belongs_to_root_and_is_read_by_its_user_alone, node)
 {
-    struct node *node = *state;
     struct stat st;
     if (geteuid() != 0)
         skip();
@@ -505,9 +489,8 @@ static void a_script_belongs_to_root_and_is_read_by_its_user_alone(void **state)
     assert_false(may(node, path, R_OK));
 }
 
-static void the_list_of_hosts_is_the_users_and_goes_with_the_attempt(void **state)
+CASE(the_list_of_hosts_is_the_users_and_goes_with_the_attempt, node)
 {
-    struct node *node = *state;
     struct launch_peer peers[] = {
         { .name = (char[]){ "n1" }, .address = (char[]){ "10.0.0.1" }, .gpus = 4 },
         { .name = (char[]){ "n2" }, .address = (char[]){ "fd00::2" } },
@@ -530,9 +513,8 @@ static void the_list_of_hosts_is_the_users_and_goes_with_the_attempt(void **stat
     assert_int_equal(access(path, F_OK), -1);
 }
 
-static void a_launch_that_cannot_be_read_ends_for_good(void **state)
+CASE(a_launch_that_cannot_be_read_ends_for_good, node)
 {
-    struct node *node = *state;
     struct error err = { 0 };
     node->launch.defect = "field user has 4097 bytes; at most 4096";
     assert_int_equal(stage(node, &err), LAUNCHER_REFUSED);
@@ -553,9 +535,8 @@ static void a_launch_that_cannot_be_read_ends_for_good(void **state)
 }
 
 /* What a shepherd could not read would be started again and again. */
-static void a_step_whose_spec_would_be_over_a_limit_is_refused(void **state)
+CASE(a_step_whose_spec_would_be_over_a_limit_is_refused, node)
 {
-    struct node *node = *state;
     struct error err = { 0 };
     char *value = xcalloc(1, 70000 + 16);
     memset(value, 'x', 70000);
@@ -569,9 +550,8 @@ static void a_step_whose_spec_would_be_over_a_limit_is_refused(void **state)
     assert_non_null(strstr(node->exit.text, "bytes; at most"));
 }
 
-static void roots_jobs_need_to_be_allowed(void **state)
+CASE(roots_jobs_need_to_be_allowed, node)
 {
-    struct node *node = *state;
     struct error err = { 0 };
     struct launcher *strict = NULL;
     struct launcher_options options = { .run_dir = node->run_dir,
@@ -591,9 +571,8 @@ static void roots_jobs_need_to_be_allowed(void **state)
     launcher_close(strict);
 }
 
-static void a_command_reaches_the_shepherd(void **state)
+CASE(a_command_reaches_the_shepherd, node)
 {
-    struct node *node = *state;
     strings_clear(&node->job.command);
     strings_add(&node->job.command, "sleep");
     strings_add(&node->job.command, "98721");
@@ -608,9 +587,8 @@ static void a_command_reaches_the_shepherd(void **state)
     await_end(&process);
 }
 
-static void a_dead_shepherd_is_replaced_by_an_adopter(void **state)
+CASE(a_dead_shepherd_is_replaced_by_an_adopter, node)
 {
-    struct node *node = *state;
     struct error err = { 0 };
     strings_clear(&node->job.command);
     strings_add(&node->job.command, "/bin/sh");
@@ -629,9 +607,8 @@ static void a_dead_shepherd_is_replaced_by_an_adopter(void **state)
     await_end(&process);
 }
 
-static void a_living_step_is_not_discarded(void **state)
+CASE(a_living_step_is_not_discarded, node)
 {
-    struct node *node = *state;
     if (node->confine != &confine_cgroup2)
         skip();
     strings_clear(&node->job.command);
@@ -648,9 +625,8 @@ static void a_living_step_is_not_discarded(void **state)
     await_end(&process);
 }
 
-static void an_exit_record_survives_the_loss_of_the_spool(void **state)
+CASE(an_exit_record_survives_the_loss_of_the_spool, node)
 {
-    struct node *node = *state;
     struct error err = { 0 };
     struct launcher_process process = stage_and_start(node);
     /* Nobody fetches it: the shepherd copies it and leaves. */
@@ -667,9 +643,8 @@ static void an_exit_record_survives_the_loss_of_the_spool(void **state)
     assert_int_equal(access(copy, F_OK), -1);
 }
 
-static void an_entry_that_an_agent_had_only_begun_to_restore_is_restored(void **state)
+CASE(an_entry_that_an_agent_had_only_begun_to_restore_is_restored, node)
 {
-    struct node *node = *state;
     struct error err = { 0 };
     struct launcher_process process = stage_and_start(node);
     await_end(&process);
@@ -683,9 +658,8 @@ static void an_entry_that_an_agent_had_only_begun_to_restore_is_restored(void **
 }
 
 /* More processes than Linux can count are refused by the kernel. */
-static void a_step_that_cannot_be_limited_is_not_staged(void **state)
+CASE(a_step_that_cannot_be_limited_is_not_staged, node)
 {
-    struct node *node = *state;
     struct error err = { 0 };
     if (limits_how(node->confine->limits(node->cells), LIMIT_PIDS) == NULL)
         skip();
@@ -705,9 +679,8 @@ static void read_spec(const struct node *node, struct launch_spec *ret)
 }
 
 /* A service manager made our parent anew between stage and start. */
-static void a_cell_that_was_made_anew_is_limited_again(void **state)
+CASE(a_cell_that_was_made_anew_is_limited_again, node)
 {
-    struct node *node = *state;
     struct error err = { 0 };
     struct launch_spec spec;
     struct launcher_process process;
@@ -743,9 +716,8 @@ static void a_cell_that_was_made_anew_is_limited_again(void **state)
     await_end(&process);
 }
 
-static void each_user_gets_a_log_directory_of_his_own(void **state)
+CASE(each_user_gets_a_log_directory_of_his_own, node)
 {
-    struct node *node = *state;
     struct stat st;
     if (geteuid() != 0)
         skip();
@@ -775,9 +747,8 @@ static pid_t find_server(void)
     return -1;
 }
 
-static void a_fork_server_that_dies_costs_nothing(void **state)
+CASE(a_fork_server_that_dies_costs_nothing, node)
 {
-    struct node *node = *state;
     for (int round = 0; round < 3; round++) {
         struct launcher_process process = stage_and_start(node);
         await_hint(node, "42.1.0.0 exit");
@@ -831,18 +802,16 @@ static size_t count_entries(pid_t pid, const char *name)
     return count;
 }
 
-static void a_shepherd_has_one_step_after_the_other(void **state)
+CASE(a_shepherd_has_one_step_after_the_other, node)
 {
-    struct node *node = *state;
     pid_t first = run_step(node).pid;
     for (int round = 0; round < 5; round++)
         assert_int_equal(run_step(node).pid, first);
 }
 
 /* The agent may take the next launch before it looks at the end of the last step. */
-static void a_shepherd_whose_end_was_not_noticed_gets_no_step(void **state)
+CASE(a_shepherd_whose_end_was_not_noticed_gets_no_step, node)
 {
-    struct node *node = *state;
     struct launcher_process first = stage_and_start(node);
     struct pollfd source = { first.end_fd, POLLIN, 0 };
     await_hint(node, "42.1.0.0 exit");
@@ -855,9 +824,8 @@ static void a_shepherd_whose_end_was_not_noticed_gets_no_step(void **state)
     assert_int_not_equal(run_step(node).pid, 0);
 }
 
-static void an_idle_shepherd_keeps_nothing_of_its_step(void **state)
+CASE(an_idle_shepherd_keeps_nothing_of_its_step, node)
 {
-    struct node *node = *state;
     char target[64] = "";
     pid_t pid = run_step(node).pid;
     _cleanup_free_ char *cwd = xasprintf("/proc/%d/cwd", (int)pid);
@@ -870,9 +838,8 @@ static void an_idle_shepherd_keeps_nothing_of_its_step(void **state)
     assert_string_equal(buffer_text(&words) + sizeof("mgpu-shepherd"), "--idle");
 }
 
-static void an_idle_shepherd_that_was_killed_is_replaced(void **state)
+CASE(an_idle_shepherd_that_was_killed_is_replaced, node)
 {
-    struct node *node = *state;
     pid_t first = run_step(node).pid;
     _cleanup_close_ int pidfd = open_process(first);
     assert_int_equal(kill(first, SIGKILL), 0);
@@ -882,9 +849,8 @@ static void an_idle_shepherd_that_was_killed_is_replaced(void **state)
     assert_int_equal(run_step(node).pid, second);
 }
 
-static void idle_shepherds_leave_with_the_agent_and_busy_ones_stay(void **state)
+CASE(idle_shepherds_leave_with_the_agent_and_busy_ones_stay, node)
 {
-    struct node *node = *state;
     _cleanup_close_ int idle = open_process(run_step(node).pid);
     launcher_close(take_ptr(node->launcher));
     struct pollfd source = { idle, POLLIN, 0 };
@@ -905,9 +871,8 @@ static void idle_shepherds_leave_with_the_agent_and_busy_ones_stay(void **state)
     await_gone(busy); // it has no agent any more
 }
 
-static void a_step_with_a_terminal_takes_its_shepherd_along(void **state)
+CASE(a_step_with_a_terminal_takes_its_shepherd_along, node)
 {
-    struct node *node = *state;
     node->job.tty = true;
     struct launcher_process process = stage_and_start(node);
     _cleanup_close_ int pidfd = open_process(process.pid);
@@ -917,26 +882,23 @@ static void a_step_with_a_terminal_takes_its_shepherd_along(void **state)
     await_gone(pidfd);
 }
 
-static void a_shepherd_that_is_not_needed_leaves(void **state)
+CASE(a_shepherd_that_is_not_needed_leaves, node)
 {
-    struct node *node = *state;
     _cleanup_close_ int pidfd = open_process(run_step(node).pid);
     await_gone(pidfd);
     (void)run_step(node);
 }
 
-static void a_shepherd_does_not_serve_for_ever(void **state)
+CASE(a_shepherd_does_not_serve_for_ever, node)
 {
-    struct node *node = *state;
     pid_t first = run_step(node).pid, last = first;
     for (int round = 0; round < 100; round++)
         last = run_step(node).pid;
     assert_int_not_equal(last, first);
 }
 
-static void a_shepherd_shows_its_step(void **state)
+CASE(a_shepherd_shows_its_step, node)
 {
-    struct node *node = *state;
     strings_clear(&node->job.command);
     strings_add(&node->job.command, "/bin/sleep");
     strings_add(&node->job.command, "1000");
@@ -953,47 +915,4 @@ static void a_shepherd_shows_its_step(void **state)
     await_hint(node, "42.1.0.0 exit");
     assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
     await_end(&process);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_launch_message_becomes_an_exit_record),
-        CASE(staging_twice_changes_nothing),
-        CASE(a_step_keeps_the_rules_of_its_devices_in_every_cell),
-        CASE(what_was_staged_without_rules_is_not_started_where_they_are_promised),
-        CASE(what_cannot_be_guarded_is_not_staged_and_not_started),
-        CASE(the_grant_opens_the_filter_and_is_told_to_the_init),
-        CASE(a_filter_that_cannot_be_opened_tells_the_init_nothing_and_is_closed_again),
-        CASE(a_step_is_behind_no_gate_after_one_of_the_same_shepherd_that_was),
-        CASE(what_cannot_start_early_is_refused_for_good),
-        CASE(an_unknown_user_is_no_end_of_the_job),
-        CASE(a_user_of_another_name_is_refused_unless_numbers_are_enough),
-        CASE(a_script_belongs_to_root_and_is_read_by_its_user_alone),
-        CASE(the_list_of_hosts_is_the_users_and_goes_with_the_attempt),
-        CASE(a_launch_that_cannot_be_read_ends_for_good),
-        CASE(a_step_whose_spec_would_be_over_a_limit_is_refused),
-        CASE(roots_jobs_need_to_be_allowed),
-        CASE(a_command_reaches_the_shepherd),
-        CASE(a_dead_shepherd_is_replaced_by_an_adopter),
-        CASE(a_living_step_is_not_discarded),
-        CASE(an_exit_record_survives_the_loss_of_the_spool),
-        CASE(an_entry_that_an_agent_had_only_begun_to_restore_is_restored),
-        CASE(a_step_that_cannot_be_limited_is_not_staged),
-        CASE(a_cell_that_was_made_anew_is_limited_again),
-        CASE(each_user_gets_a_log_directory_of_his_own),
-        CASE(a_fork_server_that_dies_costs_nothing),
-        CASE(a_shepherd_shows_its_step),
-        CASE(a_shepherd_has_one_step_after_the_other),
-        CASE(a_shepherd_whose_end_was_not_noticed_gets_no_step),
-        CASE(an_idle_shepherd_keeps_nothing_of_its_step),
-        CASE(an_idle_shepherd_that_was_killed_is_replaced),
-        CASE(idle_shepherds_leave_with_the_agent_and_busy_ones_stay),
-        CASE(a_step_with_a_terminal_takes_its_shepherd_along),
-        CASE(a_shepherd_that_is_not_needed_leaves),
-        CASE(a_shepherd_does_not_serve_for_ever),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

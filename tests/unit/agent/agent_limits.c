@@ -62,6 +62,8 @@ static int teardown(void **state)
     return 0;
 }
 
+#define CASE(name, place) TEST_ON(name, struct place *place, setup, teardown)
+
 static bool has(const struct place *place, enum limit_controller controller)
 {
     return limits_how(place->kind->limits(place->cells), controller) != NULL;
@@ -104,13 +106,13 @@ static void clear(struct launch_spec *spec)
     record_clear(&launch_spec_record, spec);
 }
 
-static void what_is_asked_for_stands_in_the_kernels_files(void **state)
+CASE(what_is_asked_for_stands_in_the_kernels_files, place)
 {
-    struct place *place = *state;
     char text[TEXT_SIZE];
     if (!has(place, LIMIT_MEMORY) || !has(place, LIMIT_CPU) || !has(place, LIMIT_PIDS))
         skip();
-    struct launch_spec spec = { .memory_limit = 64U << 20, .cpu_milli = 500, .pids_max = 30 };
+    _cleanup_(
+        clear) struct launch_spec spec = { .memory_limit = 64U << 20, .cpu_milli = 500, .pids_max = 30 };
     for (int i = 0; i < 2; i++) {
         limit(place, &first, &spec);
         assert_string_equal(value_of(&spec, "memory.max", "memory.limit_in_bytes", text), "67108864");
@@ -119,42 +121,36 @@ static void what_is_asked_for_stands_in_the_kernels_files(void **state)
         assert_non_null(spec.memory_cgroup);
         assert_int_equal(access(spec.memory_cgroup, F_OK), 0);
     }
-    clear(&spec);
 }
 
-static void memory_means_memory_without_swap(void **state)
+CASE(memory_means_memory_without_swap, place)
 {
-    struct place *place = *state;
     char text[TEXT_SIZE];
     if (!has(place, LIMIT_MEMORY))
         skip();
-    struct launch_spec spec = { .memory_limit = 64U << 20 };
+    _cleanup_(clear) struct launch_spec spec = { .memory_limit = 64U << 20 };
     limit(place, &first, &spec);
     (void)value_of(&spec, "memory.swap.max", "memory.memsw.limit_in_bytes", text);
     assert_true(text[0] == '\0' || strcmp(text, spec.v1_cgroups.count > 0 ? "67108864" : "0") == 0);
     if (spec.v1_cgroups.count == 0)
         assert_string_equal(value_of(&spec, "memory.oom.group", "", text), "1");
-    clear(&spec);
 }
 
-static void what_is_not_asked_for_is_not_limited(void **state)
+CASE(what_is_not_asked_for_is_not_limited, place)
 {
-    struct place *place = *state;
     char text[TEXT_SIZE];
-    struct launch_spec spec = { 0 };
+    _cleanup_(clear) struct launch_spec spec = { 0 };
     limit(place, &first, &spec);
     (void)value_of(&spec, "memory.max", "memory.limit_in_bytes", text);
     assert_true(text[0] == '\0' || strcmp(text, "max") == 0);
     (void)value_of(&spec, "cpu.max", "cpu.cfs_quota_us", text);
     assert_true(text[0] == '\0' || strncmp(text, "max", 3) == 0 || strncmp(text, "-1", 2) == 0);
-    clear(&spec);
 }
 
 /* Thousands of processes of one job leave the other jobs and mgpud their time. */
-static void an_attempt_is_one_competitor_for_the_cpus_whatever_it_asks_for(void **state)
+CASE(an_attempt_is_one_competitor_for_the_cpus_whatever_it_asks_for, place)
 {
     static const uint32_t asked[] = { 0, 500, 1000 };
-    struct place *place = *state;
     char text[TEXT_SIZE];
     if (!has(place, LIMIT_CPU))
         skip();
@@ -185,9 +181,8 @@ static bool overlaps(const struct cpu_set *a, const struct cpu_set *b)
 }
 
 /* An agent that starts while they run knows them as well: it reads the cgroups. */
-static void whole_cpus_are_nobody_elses_also_after_a_restart(void **state)
+CASE(whole_cpus_are_nobody_elses_also_after_a_restart, place)
 {
-    struct place *place = *state;
     struct launch_spec one = { .cpu_milli = 1000 }, other = { .cpu_milli = 1000 };
     if (!has(place, LIMIT_CPUSET) || sysconf(_SC_NPROCESSORS_ONLN) < 2)
         skip();
@@ -208,9 +203,8 @@ static void whole_cpus_are_nobody_elses_also_after_a_restart(void **state)
 }
 
 /* A node that does not exist tells nothing: any CPU will do. */
-static void cpus_are_near_the_gpu_where_that_is_known(void **state)
+CASE(cpus_are_near_the_gpu_where_that_is_known, place)
 {
-    struct place *place = *state;
     char text[TEXT_SIZE];
     struct cpu_set node0 = { 0 };
     if (!has(place, LIMIT_CPUSET))
@@ -230,9 +224,8 @@ static void cpus_are_near_the_gpu_where_that_is_known(void **state)
     }
 }
 
-static void more_cpus_than_are_free_become_a_quota(void **state)
+CASE(more_cpus_than_are_free_become_a_quota, place)
 {
-    struct place *place = *state;
     char text[TEXT_SIZE];
     uint32_t all = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
     struct launch_spec one = { .cpu_milli = 1000 }, rest = { .cpu_milli = all * 1000 };
@@ -249,17 +242,15 @@ static void more_cpus_than_are_free_become_a_quota(void **state)
 }
 
 /* More processes than Linux can count are refused by the kernel. */
-static void a_limit_that_cannot_be_set_is_an_error(void **state)
+CASE(a_limit_that_cannot_be_set_is_an_error, place)
 {
-    struct place *place = *state;
     struct error err = { 0 };
     if (!has(place, LIMIT_PIDS))
         skip();
-    struct launch_spec spec = { .pids_max = 2 * PIDS_MAX };
+    _cleanup_(clear) struct launch_spec spec = { .pids_max = 2 * PIDS_MAX };
     assert_int_equal(try_limit(place, &first, &spec, &err), -EINVAL);
     assert_non_null(strstr(err.message, "pids.max"));
     assert_true(place->kind != &confine_cgroup2 || !place->kind->is_limited(place->cells, &first));
-    clear(&spec);
 }
 
 static void visit(void *arg, const struct spool_id *id, bool is_populated)
@@ -271,9 +262,8 @@ static void visit(void *arg, const struct spool_id *id, bool is_populated)
     (*count)++;
 }
 
-static void groups_go_with_the_attempt_and_are_swept_when_left(void **state)
+CASE(groups_go_with_the_attempt_and_are_swept_when_left, place)
 {
-    struct place *place = *state;
     struct launch_spec spec = { .memory_limit = 64U << 20, .cpu_milli = 500, .pids_max = 30 };
     size_t count = 0;
     limit(place, &first, &spec);
@@ -294,30 +284,11 @@ static void groups_go_with_the_attempt_and_are_swept_when_left(void **state)
     clear(&spec);
 }
 
-static void one_job_never_takes_all_processes(void **state)
+TEST(one_job_never_takes_all_processes)
 {
     assert_int_equal(pids_max_of(4194304), PIDS_MAX_DEFAULT);
     assert_int_equal(pids_max_of(65536), 16384);
     assert_int_equal(pids_max_of(32768), 8192); // two jobs leave half of it
     assert_int_equal(pids_max_of(0), PIDS_MAX_DEFAULT);
     assert_true(pids_max_default() > 0);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(what_is_asked_for_stands_in_the_kernels_files),
-        CASE(memory_means_memory_without_swap),
-        CASE(what_is_not_asked_for_is_not_limited),
-        CASE(an_attempt_is_one_competitor_for_the_cpus_whatever_it_asks_for),
-        CASE(whole_cpus_are_nobody_elses_also_after_a_restart),
-        CASE(cpus_are_near_the_gpu_where_that_is_known),
-        CASE(more_cpus_than_are_free_become_a_quota),
-        CASE(a_limit_that_cannot_be_set_is_an_error),
-        CASE(groups_go_with_the_attempt_and_are_swept_when_left),
-        cmocka_unit_test(one_job_never_takes_all_processes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,7 +65,7 @@ static void encode_welcome(uint64_t epoch, struct buffer *out)
     record_encode(&message_welcome_record, &welcome, out);
 }
 
-static void a_frame_is_taken_when_its_last_byte_is_there(void **state)
+TEST(a_frame_is_taken_when_its_last_byte_is_there)
 {
     struct end end;
     _cleanup_buffer_ struct buffer frame = { 0 };
@@ -81,7 +81,7 @@ static void a_frame_is_taken_when_its_last_byte_is_there(void **state)
     stop(&end);
 }
 
-static void several_frames_in_one_piece_are_all_taken(void **state)
+TEST(several_frames_in_one_piece_are_all_taken)
 {
     struct end end;
     _cleanup_buffer_ struct buffer frames = { 0 };
@@ -95,7 +95,7 @@ static void several_frames_in_one_piece_are_all_taken(void **state)
     stop(&end);
 }
 
-static void nonsense_closes_the_link_with_a_sentence(void **state)
+TEST(nonsense_closes_the_link_with_a_sentence)
 {
     static const char *const inputs[] = { "GET / HTTP/1.1\r\n\r\n", "mgR1\xff\x7f\0\0\0\0\0\0" };
     for (size_t i = 0; i < 2; i++) {
@@ -111,7 +111,7 @@ static void nonsense_closes_the_link_with_a_sentence(void **state)
     }
 }
 
-static void a_torn_checksum_closes_the_link(void **state)
+TEST(a_torn_checksum_closes_the_link)
 {
     struct end end;
     _cleanup_buffer_ struct buffer frame = { 0 };
@@ -126,7 +126,7 @@ static void a_torn_checksum_closes_the_link(void **state)
 }
 
 /* Its job must hear of it; all others are served as before. */
-static void a_launch_over_a_limit_arrives_as_defective_and_the_link_goes_on(void **state)
+TEST(a_launch_over_a_limit_arrives_as_defective_and_the_link_goes_on)
 {
     struct end end;
     _cleanup_buffer_ struct buffer frames = { 0 };
@@ -149,7 +149,7 @@ static void a_launch_over_a_limit_arrives_as_defective_and_the_link_goes_on(void
     stop(&end);
 }
 
-static void a_refused_message_closes_the_link(void **state)
+TEST(a_refused_message_closes_the_link)
 {
     struct end end;
     _cleanup_buffer_ struct buffer frames = { 0 };
@@ -164,7 +164,7 @@ static void a_refused_message_closes_the_link(void **state)
     stop(&end);
 }
 
-static void the_end_of_the_other_side_is_told_once(void **state)
+TEST(the_end_of_the_other_side_is_told_once)
 {
     struct end end;
     start(&end);
@@ -176,7 +176,7 @@ static void the_end_of_the_other_side_is_told_once(void **state)
 }
 
 /* More than a socket buffer holds, while the other side does not read. */
-static void what_the_other_side_does_not_take_waits_in_order(void **state)
+TEST(what_the_other_side_does_not_take_waits_in_order)
 {
     struct end end;
     char bytes[65536];
@@ -199,19 +199,4 @@ static void what_the_other_side_does_not_take_waits_in_order(void **state)
     buffer_clear(&got);
     buffer_clear(&wanted);
     stop(&end);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_frame_is_taken_when_its_last_byte_is_there),
-        cmocka_unit_test(several_frames_in_one_piece_are_all_taken),
-        cmocka_unit_test(nonsense_closes_the_link_with_a_sentence),
-        cmocka_unit_test(a_torn_checksum_closes_the_link),
-        cmocka_unit_test(a_launch_over_a_limit_arrives_as_defective_and_the_link_goes_on),
-        cmocka_unit_test(a_refused_message_closes_the_link),
-        cmocka_unit_test(the_end_of_the_other_side_is_told_once),
-        cmocka_unit_test(what_the_other_side_does_not_take_waits_in_order),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -130,7 +130,7 @@ static struct message_open_log request_for(uint64_t offset, uint64_t length, uin
         .follow = follow };
 }
 
-static void a_log_is_sent_whole_with_its_size_first(void **state)
+TEST(a_log_is_sent_whole_with_its_size_first)
 {
     struct reader reader;
     struct message_open_log request = request_for(0, 0, 0);
@@ -143,7 +143,7 @@ static void a_log_is_sent_whole_with_its_size_first(void **state)
     finish(&reader, "hello\nworld\n");
 }
 
-static void a_range_is_sent_exactly(void **state)
+TEST(a_range_is_sent_exactly)
 {
     struct reader reader;
     struct message_open_log request = request_for(6, 3, 0), beyond = request_for(100, 3, 0);
@@ -154,7 +154,7 @@ static void a_range_is_sent_exactly(void **state)
     finish(&reader, "");
 }
 
-static void following_sends_what_is_appended_until_the_other_side_shuts_down(void **state)
+TEST(following_sends_what_is_appended_until_the_other_side_shuts_down)
 {
     struct reader reader;
     struct message_open_log request = request_for(0, 0, 1);
@@ -168,7 +168,7 @@ static void following_sends_what_is_appended_until_the_other_side_shuts_down(voi
     finish(&reader, "one\ntwo\nthree\n");
 }
 
-static void following_needs_no_inotify_instance(void **state)
+TEST(following_needs_no_inotify_instance)
 {
     struct reader reader;
     struct message_open_log request = request_for(0, 0, 1);
@@ -182,7 +182,7 @@ static void following_needs_no_inotify_instance(void **state)
     finish(&reader, "one\ntwo\nthree\n");
 }
 
-static void a_reader_whose_controller_has_gone_ends(void **state)
+TEST(a_reader_whose_controller_has_gone_ends)
 {
     int status;
     struct reader reader;
@@ -208,7 +208,7 @@ static void expect_refusal(const struct message_open_log *request, int error, co
 }
 
 /* Else it would wait for what is appended to another file. */
-static void a_log_that_is_replaced_while_it_is_opened_is_not_followed(void **state)
+TEST(a_log_that_is_replaced_while_it_is_opened_is_not_followed)
 {
     char other[80];
     struct message_open_log request = request_for(0, 0, 1);
@@ -223,7 +223,7 @@ static void a_log_that_is_replaced_while_it_is_opened_is_not_followed(void **sta
     replacement = NULL;
 }
 
-static void a_symbolic_link_is_refused(void **state)
+TEST(a_symbolic_link_is_refused)
 {
     struct message_open_log request = request_for(0, 0, 0);
     (void)unlink(log_path);
@@ -232,7 +232,7 @@ static void a_symbolic_link_is_refused(void **state)
     (void)unlink(log_path);
 }
 
-static void a_file_of_another_user_is_refused(void **state)
+TEST(a_file_of_another_user_is_refused)
 {
     struct message_open_log request = request_for(0, 0, 0);
     char path[] = "/etc/passwd";
@@ -242,7 +242,7 @@ static void a_file_of_another_user_is_refused(void **state)
     expect_refusal(&request, EPERM, "belongs to uid 0");
 }
 
-static void a_file_that_only_root_may_read_is_refused(void **state)
+TEST(a_file_that_only_root_may_read_is_refused)
 {
     struct message_open_log request = request_for(0, 0, 0);
     if (geteuid() != 0)
@@ -253,7 +253,7 @@ static void a_file_that_only_root_may_read_is_refused(void **state)
     (void)unlink(log_path);
 }
 
-static void what_is_no_regular_file_is_refused(void **state)
+TEST(what_is_no_regular_file_is_refused)
 {
     struct message_open_log request = request_for(0, 0, 0);
     (void)unlink(log_path);
@@ -265,7 +265,7 @@ static void what_is_no_regular_file_is_refused(void **state)
 }
 
 /* Whatever a controller asks: its word alone opens none of root's files. */
-static void a_log_of_root_is_refused_where_root_has_no_jobs(void **state)
+TEST(a_log_of_root_is_refused_where_root_has_no_jobs)
 {
     static char shadow[] = "/etc/shadow";
     struct message_open_log request = request_for(0, 0, 0);
@@ -276,7 +276,7 @@ static void a_log_of_root_is_refused_where_root_has_no_jobs(void **state)
     expect_refusal(&request, EPERM, "jobs of root are not allowed on node box");
 }
 
-static void a_log_of_root_is_read_where_root_may_have_jobs(void **state)
+TEST(a_log_of_root_is_read_where_root_may_have_jobs)
 {
     struct reader reader;
     struct message_open_log request = request_for(0, 0, 0);
@@ -292,7 +292,7 @@ static void a_log_of_root_is_read_where_root_may_have_jobs(void **state)
     assert_int_equal(unlink(log_path), 0);
 }
 
-static void a_relative_path_is_refused(void **state)
+TEST(a_relative_path_is_refused)
 {
     struct message_open_log request = request_for(0, 0, 0);
     char path[] = "x.log";
@@ -302,27 +302,12 @@ static void a_relative_path_is_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_log_is_sent_whole_with_its_size_first),
-        cmocka_unit_test(a_range_is_sent_exactly),
-        cmocka_unit_test(following_sends_what_is_appended_until_the_other_side_shuts_down),
-        cmocka_unit_test(following_needs_no_inotify_instance),
-        cmocka_unit_test(a_reader_whose_controller_has_gone_ends),
-        cmocka_unit_test(a_log_that_is_replaced_while_it_is_opened_is_not_followed),
-        cmocka_unit_test(a_symbolic_link_is_refused),
-        cmocka_unit_test(a_file_of_another_user_is_refused),
-        cmocka_unit_test(a_file_that_only_root_may_read_is_refused),
-        cmocka_unit_test(what_is_no_regular_file_is_refused),
-        cmocka_unit_test(a_log_of_root_is_refused_where_root_has_no_jobs),
-        cmocka_unit_test(a_log_of_root_is_read_where_root_may_have_jobs),
-        cmocka_unit_test(a_relative_path_is_refused),
-    };
     owner = geteuid() == 0 ? NOBODY : geteuid();
     users.is_root = geteuid() == 0;
     if (mkdtemp(dir_path) == NULL || chmod(dir_path, 0755) < 0)
         return EXIT_FAILURE;
     (void)snprintf(log_path, sizeof(log_path), "%s/job.log", dir_path);
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = unit_tests_run(NULL, NULL);
     (void)unlink(log_path);
     (void)rmdir(dir_path);
     return failed;

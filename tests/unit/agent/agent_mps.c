@@ -13,7 +13,7 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-static void limits_are_set_for_future_servers_and_for_those_that_run(void **state)
+TEST(limits_are_set_for_future_servers_and_for_those_that_run)
 {
     const struct mps_limits limits = { 8183 * MIB + MIB / 2, 34 };
     const pid_t servers[] = { 71 };
@@ -25,7 +25,7 @@ static void limits_are_set_for_future_servers_and_for_those_that_run(void **stat
     assert_non_null(strstr(later, "\nset_active_thread_percentage 71 34\n"));
 }
 
-static void an_answer_is_judged_by_its_status_and_its_words(void **state)
+TEST(an_answer_is_judged_by_its_status_and_its_words)
 {
     static const struct {
         int status;
@@ -56,7 +56,7 @@ static void an_answer_is_judged_by_its_status_and_its_words(void **state)
     }
 }
 
-static void the_name_of_a_folder_is_short_and_harmless(void **state)
+TEST(the_name_of_a_folder_is_short_and_harmless)
 {
     static const struct {
         uid_t uid;
@@ -75,7 +75,7 @@ static void the_name_of_a_folder_is_short_and_harmless(void **state)
     }
 }
 
-static void a_folder_keeps_the_record_and_is_removed_with_everything(void **state)
+TEST(a_folder_keeps_the_record_and_is_removed_with_everything)
 {
     char dir[] = "/tmp/mgpu-mps-XXXXXX", uuid[] = "GPU-a";
     assert_non_null(mkdtemp(dir));
@@ -94,15 +94,4 @@ static void a_folder_keeps_the_record_and_is_removed_with_everything(void **stat
     record_clear(&mps_record_type, &read);
     mps_folder_remove(path);
     assert_int_equal(rmdir(dir), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(limits_are_set_for_future_servers_and_for_those_that_run),
-        cmocka_unit_test(an_answer_is_judged_by_its_status_and_its_words),
-        cmocka_unit_test(the_name_of_a_folder_is_short_and_harmless),
-        cmocka_unit_test(a_folder_keeps_the_record_and_is_removed_with_everything),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 #include "base/buffer.h"
 #include "unit_test.h"
 
-static void each_controller_is_dialled_once(void **state)
+TEST(each_controller_is_dialled_once)
 {
     static const struct {
         const char *learnt, *given, *all;
@@ -36,7 +36,7 @@ static void each_controller_is_dialled_once(void **state)
     }
 }
 
-static void what_is_no_list_changes_nothing(void **state)
+TEST(what_is_no_list_changes_nothing)
 {
     struct address addresses[ADDRESSES_MAX];
     size_t count = 77;
@@ -45,13 +45,4 @@ static void what_is_no_list_changes_nothing(void **state)
     assert_int_equal(node_addresses_join("a,b", "c:x", addresses, &count, &err), -EINVAL);
     assert_string_equal(err.message, "'c:x' is not HOST:PORT");
     assert_int_equal(count, 77);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_controller_is_dialled_once),
-        cmocka_unit_test(what_is_no_list_changes_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

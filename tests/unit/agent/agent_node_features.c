@@ -9,7 +9,7 @@
 #include "unit_test.h"
 #include "wire/message.h"
 
-static void promises_with_long_paths_fit_into_hello(void **state)
+TEST(promises_with_long_paths_fit_into_hello)
 {
     char path[4000];
     memset(path, 'x', sizeof(path) - 1);
@@ -47,10 +47,4 @@ static void promises_with_long_paths_fit_into_hello(void **state)
     assert_true(strlen(gpu->text) <= NODE_FEATURE_TEXT_MAX && strlen(gpu->fix) <= NODE_FEATURE_TEXT_MAX);
     node_features_clear(&hello.features);
     limits_free(limits);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = { cmocka_unit_test(promises_with_long_paths_fit_into_hello) };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

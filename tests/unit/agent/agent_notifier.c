@@ -93,6 +93,8 @@ static int close_scene(void **state)
     return 0;
 }
 
+#define CASE(name, scene) TEST_ON(name, struct scene *scene, open_scene, close_scene)
+
 static void notify(struct scene *scene, char *command)
 {
     const struct message_notify request = { .notification = 1,
@@ -116,9 +118,8 @@ static void await_result(struct scene *scene)
         assert_int_equal(event_base_loop(scene->base, EVLOOP_ONCE), 0);
 }
 
-static void failure_is_told_with_its_last_words(void **state)
+CASE(failure_is_told_with_its_last_words, scene)
 {
-    struct scene *scene = *state;
     char command[] = "echo no route >&2; exit 3";
     notify(scene, command);
     await_result(scene);
@@ -128,9 +129,8 @@ static void failure_is_told_with_its_last_words(void **state)
 }
 
 /* The number of its pipe is then that of another file of the agent. */
-static void command_that_closes_its_standard_error_closes_nothing_else(void **state)
+CASE(command_that_closes_its_standard_error_closes_nothing_else, scene)
 {
-    struct scene *scene = *state;
     _cleanup_free_ char *command = xasprintf("exec 2>&-; read end < %s", scene->fifo);
     notify(scene, command);
     for (int count = count_events(scene); count_events(scene) == count;)
@@ -145,15 +145,4 @@ static void command_that_closes_its_standard_error_closes_nothing_else(void **st
     assert_true(fcntl(other, F_GETFD) >= 0);
     assert_true(fcntl(another, F_GETFD) >= 0);
     assert_true(fcntl(end, F_GETFD) >= 0);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(failure_is_told_with_its_last_words),
-        CASE(command_that_closes_its_standard_error_closes_nothing_else),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

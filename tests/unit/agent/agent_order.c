@@ -130,6 +130,8 @@ static int node_close(void **state)
     return 0;
 }
 
+#define CASE(name, node) TEST_ON(name, struct node *node, node_open, node_close)
+
 static int say(struct node *node, uint16_t which, const void *message)
 {
     struct error err = { 0 };
@@ -174,9 +176,8 @@ static void live(struct node *node)
     assert_int_equal(agent_core_attempts(node->core), 0);
 }
 
-static void a_hello_has_the_latest_state_that_the_node_was_told_of(void **state)
+CASE(a_hello_has_the_latest_state_that_the_node_was_told_of, node)
 {
-    struct node *node = *state;
     greet(node);
     assert_int_equal(node->hello.epoch, 0);
     assert_int_equal(
@@ -198,9 +199,8 @@ static void a_hello_has_the_latest_state_that_the_node_was_told_of(void **state)
 }
 
 /* The state directory was put back, the spool was not. */
-static void what_an_agent_before_has_seen_outlives_an_older_epoch(void **state)
+CASE(what_an_agent_before_has_seen_outlives_an_older_epoch, node)
 {
-    struct node *node = *state;
     const struct persist_seen seen = { 9, 77, 40 };
     agent_core_note_seen(node->core, &seen); // it has never followed: another controller's
     greet(node);
@@ -214,9 +214,8 @@ static void what_an_agent_before_has_seen_outlives_an_older_epoch(void **state)
     assert_int_equal(welcome(node, node->sent_ms, 0), -ESTALE);
 }
 
-static void a_launch_that_comes_again_after_the_end_starts_nothing(void **state)
+CASE(a_launch_that_comes_again_after_the_end_starts_nothing, node)
 {
-    struct node *node = *state;
     connect(node, 4);
     assert_int_equal(launch(node, 5), 0);
     live(node);
@@ -227,9 +226,8 @@ static void a_launch_that_comes_again_after_the_end_starts_nothing(void **state)
     assert_int_equal(node->stages, 2);
 }
 
-static void a_launch_of_the_connection_before_starts_nothing(void **state)
+CASE(a_launch_of_the_connection_before_starts_nothing, node)
 {
-    struct node *node = *state;
     connect(node, 4);
     assert_int_equal(launch(node, 5), 0);
     live(node);
@@ -242,24 +240,21 @@ static void a_launch_of_the_connection_before_starts_nothing(void **state)
     assert_int_equal(node->stages, 2);
 }
 
-static void a_controller_that_does_not_number_is_obeyed(void **state)
+CASE(a_controller_that_does_not_number_is_obeyed, node)
 {
-    struct node *node = *state;
     connect(node, 0);
     assert_int_equal(launch(node, 0), 0);
     assert_int_equal(node->stages, 1);
 }
 
-static void hello_tells_when_it_was_said(void **state)
+CASE(hello_tells_when_it_was_said, node)
 {
-    struct node *node = *state;
     connect(node, 0);
     assert_int_equal(node->sent_ms, node->now_ms);
 }
 
-static void a_welcome_to_an_earlier_hello_is_passed_over(void **state)
+CASE(a_welcome_to_an_earlier_hello_is_passed_over, node)
 {
-    struct node *node = *state;
     greet(node);
     int64_t earlier_ms = node->sent_ms;
     agent_core_link_down(node->core);
@@ -281,9 +276,8 @@ static void update(struct node *node, uint32_t number, uint32_t is_suspended)
         0);
 }
 
-static void terms_that_were_followed_by_others_do_not_come_back(void **state)
+CASE(terms_that_were_followed_by_others_do_not_come_back, node)
 {
-    struct node *node = *state;
     connect(node, 0);
     assert_int_equal(launch(node, 1), 0);
     update(node, 1, 1);
@@ -301,9 +295,8 @@ static void user_is_found(struct node *node)
     agent_core_reconcile(node->core, node->now_ms, &id);
 }
 
-static void launch_is_staged_once_its_user_is_known(void **state)
+CASE(launch_is_staged_once_its_user_is_known, node)
 {
-    struct node *node = *state;
     connect(node, 0);
     node->is_user_unknown = true;
     assert_int_equal(launch(node, 1), 0);
@@ -315,9 +308,8 @@ static void launch_is_staged_once_its_user_is_known(void **state)
     assert_int_equal(node->stages, 2);
 }
 
-static void repeated_launch_meanwhile_stages_once(void **state)
+CASE(repeated_launch_meanwhile_stages_once, node)
 {
-    struct node *node = *state;
     connect(node, 0);
     node->is_user_unknown = true;
     assert_int_equal(launch(node, 1), 0);
@@ -329,9 +321,8 @@ static void repeated_launch_meanwhile_stages_once(void **state)
     assert_int_equal(node->stages, 3);
 }
 
-static void cancelled_launch_is_not_staged_when_its_user_is_known(void **state)
+CASE(cancelled_launch_is_not_staged_when_its_user_is_known, node)
 {
-    struct node *node = *state;
     connect(node, 0);
     node->is_user_unknown = true;
     assert_int_equal(launch(node, 1), 0);
@@ -348,9 +339,8 @@ static void cancelled_launch_is_not_staged_when_its_user_is_known(void **state)
     assert_int_equal(agent_core_attempts(node->core), 0);
 }
 
-static void hello_meanwhile_names_the_launch_as_not_started(void **state)
+CASE(hello_meanwhile_names_the_launch_as_not_started, node)
 {
-    struct node *node = *state;
     connect(node, 0);
     node->is_user_unknown = true;
     assert_int_equal(launch(node, 1), 0);
@@ -362,9 +352,8 @@ static void hello_meanwhile_names_the_launch_as_not_started(void **state)
     assert_true(node->spool.has_spec);
 }
 
-static void terms_meanwhile_are_written_with_the_entry(void **state)
+CASE(terms_meanwhile_are_written_with_the_entry, node)
 {
-    struct node *node = *state;
     connect(node, 0);
     node->is_user_unknown = true;
     assert_int_equal(launch(node, 1), 0);
@@ -374,9 +363,8 @@ static void terms_meanwhile_are_written_with_the_entry(void **state)
     assert_int_equal(node->is_suspended, 1);
 }
 
-static void its_lease_counts_from_what_was_heard_by_then(void **state)
+CASE(its_lease_counts_from_what_was_heard_by_then, node)
 {
-    struct node *node = *state;
     connect(node, 0);
     node->is_user_unknown = true;
     assert_int_equal(
@@ -390,27 +378,4 @@ static void its_lease_counts_from_what_was_heard_by_then(void **state)
     user_is_found(node);
     assert_int_equal(node->lease_until_ms, node->now_ms - 1000 + 5000);
     assert_true(node->lease_until_ms > first_ms);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, node_open, node_close)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_hello_has_the_latest_state_that_the_node_was_told_of),
-        CASE(what_an_agent_before_has_seen_outlives_an_older_epoch),
-        CASE(a_launch_that_comes_again_after_the_end_starts_nothing),
-        CASE(a_launch_of_the_connection_before_starts_nothing),
-        CASE(a_controller_that_does_not_number_is_obeyed),
-        CASE(hello_tells_when_it_was_said),
-        CASE(a_welcome_to_an_earlier_hello_is_passed_over),
-        CASE(terms_that_were_followed_by_others_do_not_come_back),
-        CASE(launch_is_staged_once_its_user_is_known),
-        CASE(repeated_launch_meanwhile_stages_once),
-        CASE(cancelled_launch_is_not_staged_when_its_user_is_known),
-        CASE(hello_meanwhile_names_the_launch_as_not_started),
-        CASE(terms_meanwhile_are_written_with_the_entry),
-        CASE(its_lease_counts_from_what_was_heard_by_then),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

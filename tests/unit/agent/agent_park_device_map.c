@@ -24,8 +24,8 @@ static char instance[] = "MIG-00000000-0000-0000-0000-00000000000e";
 static int make(const char *from, const char *to, char *text, struct error *err)
 {
     struct gpu_state states[GPUS + 2] = { 0 };
-    struct record_list grants = { 0 };
-    struct strings home = { 0 };
+    _cleanup_(gpu_grants_clear) struct record_list grants = { 0 };
+    _cleanup_strings_ struct strings home = { 0 };
     struct cuda_gpu_pair *pairs = NULL;
     size_t count = 0;
     for (size_t i = 0; i < GPUS; i++)
@@ -41,8 +41,6 @@ static int make(const char *from, const char *to, char *text, struct error *err)
         text += snprintf(text, 32, "%s%x%x", i > 0 ? " " : "", pairs[i].from[15], pairs[i].to[15]);
     *text = '\0';
     free(pairs);
-    strings_clear(&home);
-    gpu_grants_clear(&grants);
     return r;
 }
 
@@ -54,7 +52,7 @@ static void is(const char *from, const char *to, const char *expected)
     assert_string_equal(text, expected);
 }
 
-static void a_gpu_that_is_taken_changes_places_with_one_that_was_left(void **state)
+TEST(a_gpu_that_is_taken_changes_places_with_one_that_was_left)
 {
     is("a", "b", "ab ba cc dd");
     is("ab", "cd", "ac bd ca db");
@@ -62,18 +60,18 @@ static void a_gpu_that_is_taken_changes_places_with_one_that_was_left(void **sta
     is("d", "c", "aa bb cd dc");
 }
 
-static void contents_may_change_places_among_its_own_gpus(void **state)
+TEST(contents_may_change_places_among_its_own_gpus)
 {
     is("ab", "ba", "ab ba cc dd");
 }
 
-static void without_a_move_there_is_no_map(void **state)
+TEST(without_a_move_there_is_no_map)
 {
     is("", "ab", "");
     is("ab", "ab", "");
 }
 
-static void what_cannot_be_told_to_the_driver_is_refused(void **state)
+TEST(what_cannot_be_told_to_the_driver_is_refused)
 {
     char text[64], before[64];
     struct error err = { 0 };
@@ -86,15 +84,4 @@ static void what_cannot_be_told_to_the_driver_is_refused(void **state)
         assert_int_equal(make("a", "b", text, &err), -EOPNOTSUPP);
     }
     memcpy(uuids[2], before, sizeof(before));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_gpu_that_is_taken_changes_places_with_one_that_was_left),
-        cmocka_unit_test(contents_may_change_places_among_its_own_gpus),
-        cmocka_unit_test(without_a_move_there_is_no_map),
-        cmocka_unit_test(what_cannot_be_told_to_the_driver_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

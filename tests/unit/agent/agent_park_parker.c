@@ -3,7 +3,6 @@
  */
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -35,7 +34,6 @@ static const struct spool_id id = { .job = 42, .attempt = 1 };
 static uint64_t ask(void *arg, const struct record_list *grants)
 {
     struct node *node = arg;
-    (void)grants;
     return ++node->asked;
 }
 
@@ -89,11 +87,6 @@ static int setup(void **state)
     return 0;
 }
 
-static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *position)
-{
-    return remove(path);
-}
-
 static int teardown(void **state)
 {
     struct node *node = *state;
@@ -103,12 +96,14 @@ static int teardown(void **state)
     closep(&node->dirfd);
     launcher_close(node->launcher);
     confine_none.close(node->cells);
-    (void)nftw(node->top, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    (void)unit_test_remove(node->top);
     free(node->run_dir);
     free(node->state_dir);
     free(node);
     return 0;
 }
+
+#define CASE(name, node) TEST_ON(name, struct node *node, setup, teardown)
 
 static void order(struct node *node, enum park_action action, uint32_t number)
 {
@@ -143,9 +138,8 @@ static struct launch_park read_spool(const struct node *node)
     return park;
 }
 
-static void an_order_that_waits_for_gpus_is_recalled(void **state)
+CASE(an_order_that_waits_for_gpus_is_recalled, node)
 {
-    struct node *node = *state;
     assert_int_equal(recall(node).park_number, 1);
     assert_int_equal(recall(node).park_seen, PARK_SEEN_PARKED);
     order(node, PARK_RETURN, 2);
@@ -154,18 +148,16 @@ static void an_order_that_waits_for_gpus_is_recalled(void **state)
     assert_int_equal(recall(node).park_seen, PARK_SEEN_CHANGING);
 }
 
-static void a_check_changes_nothing(void **state)
+CASE(a_check_changes_nothing, node)
 {
-    struct node *node = *state;
     order(node, PARK_CHECK, 2);
     assert_int_equal(recall(node).park_number, 2);
     assert_int_equal(recall(node).park_seen, PARK_SEEN_PARKED);
 }
 
 /* mgpud, restored from a backup, believes that it is parked, and has other jobs on its GPU. */
-static void a_return_that_waits_for_gpus_is_dropped_by_a_later_order(void **state)
+CASE(a_return_that_waits_for_gpus_is_dropped_by_a_later_order, node)
 {
-    struct node *node = *state;
     order(node, PARK_RETURN, 2);
     order(node, PARK_SAVE, 1002);
     (void)event_base_dispatch(node->base);
@@ -181,9 +173,8 @@ static void a_return_that_waits_for_gpus_is_dropped_by_a_later_order(void **stat
 
 /* mgpud, restored from a backup, does not know that the driver lost the job, and has other jobs on its GPU.
  */
-static void a_lost_attempt_that_is_to_be_saved_stays_lost(void **state)
+CASE(a_lost_attempt_that_is_to_be_saved_stays_lost, node)
 {
-    struct node *node = *state;
     struct launch_park park = {
         .number = 2, .is_return = 1, .outcome = PARK_LOST, .text = (char[]){ "given up" }
     };
@@ -195,9 +186,8 @@ static void a_lost_attempt_that_is_to_be_saved_stays_lost(void **state)
 }
 
 /* The later one does not report it as parked before its GPU is clean either. */
-static void a_save_that_waits_for_gpus_is_continued_by_a_later_order(void **state)
+CASE(a_save_that_waits_for_gpus_is_continued_by_a_later_order, node)
 {
-    struct node *node = *state;
     order(node, PARK_SAVE, 1);
     (void)event_base_dispatch(node->base); // its helper ends
     assert_int_equal(recall(node).park_seen, PARK_SEEN_CHANGING);
@@ -208,18 +198,4 @@ static void a_save_that_waits_for_gpus_is_continued_by_a_later_order(void **stat
     assert_int_equal(node->result.number, 1001);
     assert_int_equal(node->result.outcome, PARK_DONE);
     assert_int_equal(recall(node).park_seen, PARK_SEEN_PARKED);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(an_order_that_waits_for_gpus_is_recalled, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_check_changes_nothing, setup, teardown),
-        cmocka_unit_test_setup_teardown(
-            a_return_that_waits_for_gpus_is_dropped_by_a_later_order, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_lost_attempt_that_is_to_be_saved_stays_lost, setup, teardown),
-        cmocka_unit_test_setup_teardown(
-            a_save_that_waits_for_gpus_is_continued_by_a_later_order, setup, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@ int __wrap_fsync(int fd)
     return __real_fsync(fd);
 }
 
-static void an_epoch_outlives_its_agent(void **state)
+TEST(an_epoch_outlives_its_agent)
 {
     struct error err = { 0 };
     uint64_t epoch = 99;
@@ -48,7 +48,7 @@ static void an_epoch_outlives_its_agent(void **state)
 }
 
 /* A small file system of our own, which takes root to mount. */
-static void an_epoch_is_stored_without_a_free_inode(void **state)
+TEST(an_epoch_is_stored_without_a_free_inode)
 {
     struct error err = { 0 };
     uint64_t epoch = 0;
@@ -72,21 +72,20 @@ static void an_epoch_is_stored_without_a_free_inode(void **state)
     assert_int_equal(umount(dir_path), 0);
 }
 
-static void a_damaged_epoch_is_an_error_not_a_zero(void **state)
+TEST(a_damaged_epoch_is_an_error_not_a_zero)
 {
     struct error err = { 0 };
     uint64_t epoch = 99;
-    int fd = persist_open(dir_path, &err);
+    _cleanup_close_ int fd = persist_open(dir_path, &err);
     int file = openat(fd, "epoch", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     assert_int_equal(write(file, "4x", 2), 2);
     (void)close(file);
     assert_true(persist_load_epoch(fd, PERSIST_EPOCH_HERE, &epoch, &err) < 0);
     assert_int_equal(epoch, 99);
     (void)unlinkat(fd, "epoch", 0);
-    (void)close(fd);
 }
 
-static void a_directory_that_others_may_change_is_refused(void **state)
+TEST(a_directory_that_others_may_change_is_refused)
 {
     struct error err = { 0 };
     _cleanup_free_ char *path = xasprintf("%s/node", dir_path);
@@ -97,10 +96,10 @@ static void a_directory_that_others_may_change_is_refused(void **state)
     assert_int_equal(chmod(path, 0700), 0);
 }
 
-static void a_spool_of_another_boot_is_emptied_and_one_of_this_boot_is_not(void **state)
+TEST(a_spool_of_another_boot_is_emptied_and_one_of_this_boot_is_not)
 {
     struct error err = { 0 };
-    int spool = open(dir_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    _cleanup_close_ int spool = open(dir_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     char first[PERSIST_IDENTITY_SIZE], again[PERSIST_IDENTITY_SIZE];
     assert_int_equal(persist_enter_boot(spool, "boot-1", first, &err), 0);
     assert_int_equal(mkdirat(spool, "5.1.0.0", 0700), 0);
@@ -113,14 +112,13 @@ static void a_spool_of_another_boot_is_emptied_and_one_of_this_boot_is_not(void 
     assert_int_equal(faccessat(spool, "other", F_OK, 0), 0);
     (void)unlinkat(spool, "other", AT_REMOVEDIR);
     (void)unlinkat(spool, "boot", 0);
-    (void)close(spool);
 }
 
-static void a_spool_that_was_lost_is_another_one_of_the_same_boot(void **state)
+TEST(a_spool_that_was_lost_is_another_one_of_the_same_boot)
 {
     struct error err = { 0 };
     char first[PERSIST_IDENTITY_SIZE], second[PERSIST_IDENTITY_SIZE], third[PERSIST_IDENTITY_SIZE];
-    int spool = open(dir_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    _cleanup_close_ int spool = open(dir_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_int_equal(persist_enter_boot(spool, "boot-1", first, &err), 0);
     assert_int_equal(strncmp(first, "boot-1+", 7), 0);
     assert_int_equal(unlinkat(spool, "boot", 0), 0);
@@ -129,28 +127,26 @@ static void a_spool_that_was_lost_is_another_one_of_the_same_boot(void **state)
     assert_int_equal(persist_enter_boot(spool, "boot-11", third, &err), 0);
     assert_int_equal(strncmp(third, "boot-11+", 8), 0);
     (void)unlinkat(spool, "boot", 0);
-    (void)close(spool);
 }
 
 /* Of an agent from before spools had names. */
-static void a_spool_without_a_name_keeps_its_boot_id(void **state)
+TEST(a_spool_without_a_name_keeps_its_boot_id)
 {
     struct error err = { 0 };
     char identity[PERSIST_IDENTITY_SIZE];
-    int spool = open(dir_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    _cleanup_close_ int spool = open(dir_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int fd = openat(spool, "boot", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     assert_int_equal(write(fd, "boot-1", 6), 6);
     (void)close(fd);
     assert_int_equal(persist_enter_boot(spool, "boot-1", identity, &err), 0);
     assert_string_equal(identity, "boot-1");
     (void)unlinkat(spool, "boot", 0);
-    (void)close(spool);
 }
 
-static void what_was_seen_is_read_back_and_garbage_is_nothing(void **state)
+TEST(what_was_seen_is_read_back_and_garbage_is_nothing)
 {
     struct error err = { 0 };
-    int fd = persist_open(dir_path, &err);
+    _cleanup_close_ int fd = persist_open(dir_path, &err);
     const struct persist_seen written = { 3, 1700000000123, 99 };
     struct persist_seen seen;
     persist_load_seen(fd, PERSIST_EPOCH_HERE, &seen);
@@ -167,24 +163,13 @@ static void what_was_seen_is_read_back_and_garbage_is_nothing(void **state)
     persist_load_seen(fd, PERSIST_EPOCH_HERE, &seen);
     assert_int_equal(seen.epoch, 0);
     (void)unlinkat(fd, PERSIST_EPOCH_HERE, 0);
-    (void)close(fd);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_epoch_outlives_its_agent),
-        cmocka_unit_test(an_epoch_is_stored_without_a_free_inode),
-        cmocka_unit_test(a_damaged_epoch_is_an_error_not_a_zero),
-        cmocka_unit_test(what_was_seen_is_read_back_and_garbage_is_nothing),
-        cmocka_unit_test(a_directory_that_others_may_change_is_refused),
-        cmocka_unit_test(a_spool_of_another_boot_is_emptied_and_one_of_this_boot_is_not),
-        cmocka_unit_test(a_spool_that_was_lost_is_another_one_of_the_same_boot),
-        cmocka_unit_test(a_spool_without_a_name_keeps_its_boot_id),
-    };
     if (mkdtemp(dir_path) == NULL)
         return EXIT_FAILURE;
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = unit_tests_run(NULL, NULL);
     _cleanup_free_ char *node = xasprintf("%s/node", dir_path);
     (void)rmdir(node);
     (void)rmdir(dir_path);

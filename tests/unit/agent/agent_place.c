@@ -36,7 +36,6 @@ static void make(const char *cgroup, const char *controllers, const char *proces
 
 static int setup(void **state)
 {
-    (void)state;
     (void)strcpy(mount, "/tmp/mgpu-place.XXXXXX");
     assert_non_null(mkdtemp(mount));
     return 0;
@@ -44,15 +43,18 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    (void)state;
     _cleanup_free_ char *command = xasprintf("rm -rf '%s'", mount);
     return system(command);
 }
 
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
 static void expect_place(
     const char *own, const char *first, bool is_root, bool is_systemd, const char *wanted)
 {
-    struct place_facts facts = { .mount = mount, .is_root = is_root, .is_systemd = is_systemd };
+    _cleanup_(place_facts_clear) struct place_facts facts = {
+        .mount = mount, .is_root = is_root, .is_systemd = is_systemd
+    };
     facts.own = own == NULL ? NULL : xstrdup(own);
     facts.first = first == NULL ? NULL : xstrdup(first);
     _cleanup_free_ char *place = place_choose(&facts);
@@ -60,10 +62,9 @@ static void expect_place(
         assert_null(place);
     else
         assert_string_equal(place, wanted);
-    place_facts_clear(&facts);
 }
 
-static void root_beside_its_shell_goes_to_the_top(void **state)
+CASE(root_beside_its_shell_goes_to_the_top)
 {
     make("", LIMITS, NULL);
     make("/shell", LIMITS, "77\n78\n");
@@ -72,7 +73,7 @@ static void root_beside_its_shell_goes_to_the_top(void **state)
     expect_place("/shell", "/init", true, false, "/");
 }
 
-static void nobody_else_does(void **state)
+CASE(nobody_else_does)
 {
     make("", LIMITS, NULL);
     make("/shell", LIMITS, "77\n78\n");
@@ -82,7 +83,7 @@ static void nobody_else_does(void **state)
     expect_place(NULL, "/", true, false, NULL);
 }
 
-static void a_place_without_processes_is_kept(void **state)
+CASE(a_place_without_processes_is_kept)
 {
     make("", LIMITS, NULL);
     make("/delegated", LIMITS, "");
@@ -90,21 +91,21 @@ static void a_place_without_processes_is_kept(void **state)
     expect_place("/", "/", true, false, "/");
 }
 
-static void without_controllers_there_is_no_reason_to_move(void **state)
+CASE(without_controllers_there_is_no_reason_to_move)
 {
     make("", "hugetlb\n", NULL);
     make("/shell", "hugetlb\n", "77\n");
     expect_place("/shell", "/init", true, false, "/shell");
 }
 
-static void a_job_is_not_left(void **state)
+CASE(a_job_is_not_left)
 {
     make("", LIMITS, NULL);
     make("/mgpu.0123", LIMITS, "77\n");
     expect_place("/mgpu.0123", "/init", true, false, "/mgpu.0123");
 }
 
-static void a_container_is_not_left(void **state)
+CASE(a_container_is_not_left)
 {
     make("", LIMITS, NULL);
     make("/docker", LIMITS, "");
@@ -112,7 +113,7 @@ static void a_container_is_not_left(void **state)
     expect_place("/docker/abc", "/docker", true, false, "/docker");
 }
 
-static void a_scope_of_ours_is_the_place_also_from_below(void **state)
+CASE(a_scope_of_ours_is_the_place_also_from_below)
 {
     make("", LIMITS, NULL);
     make("/user.slice", LIMITS, "");
@@ -125,24 +126,9 @@ static void a_scope_of_ours_is_the_place_also_from_below(void **state)
     expect_place("/user.slice/session-1.scope", "/init.scope", true, true, "/user.slice/session-1.scope");
 }
 
-static void a_place_that_cannot_be_cleared_is_not_taken(void **state)
+CASE(a_place_that_cannot_be_cleared_is_not_taken)
 {
     make("", LIMITS, "1\n"); // of a cgroup namespace: not the true root
     make("/shell", LIMITS, "77\n");
     expect_place("/shell", "/init", true, false, "/shell");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(root_beside_its_shell_goes_to_the_top, setup, teardown),
-        cmocka_unit_test_setup_teardown(nobody_else_does, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_place_without_processes_is_kept, setup, teardown),
-        cmocka_unit_test_setup_teardown(without_controllers_there_is_no_reason_to_move, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_job_is_not_left, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_container_is_not_left, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_scope_of_ours_is_the_place_also_from_below, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_place_that_cannot_be_cleared_is_not_taken, setup, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,21 +36,23 @@ static int teardown(void **state)
     return rmdir(script);
 }
 
-static void a_program_that_tells_its_version_can_run(void **state)
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
+CASE(a_program_that_tells_its_version_can_run)
 {
     struct error err = { 0 };
     write_script("#!/bin/sh\ntest \"$1\" = --version\n");
     assert_int_equal(program_check(script, &err), 0);
 }
 
-static void a_missing_program_is_reported(void **state)
+CASE(a_missing_program_is_reported)
 {
     struct error err = { 0 };
     assert_int_equal(program_check("/nosuch/program", &err), -ENOENT);
     assert_string_equal(err.message, "/nosuch/program cannot be executed: No such file or directory");
 }
 
-static void a_file_that_is_no_program_is_reported(void **state)
+CASE(a_file_that_is_no_program_is_reported)
 {
     struct error err = { 0 };
     write_script("\177ELF");
@@ -58,7 +60,7 @@ static void a_file_that_is_no_program_is_reported(void **state)
     assert_non_null(strstr(err.message, "cannot be executed"));
 }
 
-static void a_program_that_crashes_is_told_with_its_signal(void **state)
+CASE(a_program_that_crashes_is_told_with_its_signal)
 {
     struct error err = { 0 };
     write_script("#!/bin/sh\nkill -SEGV $$\n");
@@ -66,24 +68,10 @@ static void a_program_that_crashes_is_told_with_its_signal(void **state)
     assert_non_null(strstr(err.message, "is killed by signal 11 (Segmentation fault)"));
 }
 
-static void a_program_that_fails_is_told_with_its_status(void **state)
+CASE(a_program_that_fails_is_told_with_its_status)
 {
     struct error err = { 0 };
     write_script("#!/bin/sh\nexit 127\n");
     assert_true(program_check(script, &err) < 0);
     assert_non_null(strstr(err.message, "exits with 127"));
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_program_that_tells_its_version_can_run),
-        CASE(a_missing_program_is_reported),
-        CASE(a_file_that_is_no_program_is_reported),
-        CASE(a_program_that_crashes_is_told_with_its_signal),
-        CASE(a_program_that_fails_is_told_with_its_status),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

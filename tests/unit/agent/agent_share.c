@@ -44,7 +44,7 @@ static int choose(
     return r;
 }
 
-static void the_strongest_kind_that_works_on_the_gpu_is_used(void **state)
+TEST(the_strongest_kind_that_works_on_the_gpu_is_used)
 {
     char uuid[] = "GPU-a", pci[] = "0000:03:00.0", other[] = "0000:04:00.0";
     struct gpu_state seen = { .uuid = uuid, .pci = pci, .valid = GPU_PROCESSES, .vendor = GPU_VENDOR_NVIDIA };
@@ -91,7 +91,7 @@ static void the_strongest_kind_that_works_on_the_gpu_is_used(void **state)
     }
 }
 
-static void whole_gpus_have_no_share(void **state)
+TEST(whole_gpus_have_no_share)
 {
     char uuid[] = "GPU-a", kind[] = "auto";
     struct gpu_state gpu = { .uuid = uuid, .valid = GPU_PROCESSES };
@@ -105,7 +105,7 @@ static void whole_gpus_have_no_share(void **state)
     record_clear(&launch_spec_record, &spec);
 }
 
-static void notices_are_lines_in_a_file_of_bounded_size(void **state)
+TEST(notices_are_lines_in_a_file_of_bounded_size)
 {
     char dir[] = "/tmp/mgpu-notices-XXXXXX", text[1024];
     struct spool_id id = { .job = 7, .attempt = 1 };
@@ -136,14 +136,4 @@ static void notices_are_lines_in_a_file_of_bounded_size(void **state)
     _cleanup_free_ char *folder = xasprintf("%s/notices", dir);
     assert_int_equal(rmdir(folder), 0);
     assert_int_equal(rmdir(dir), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_strongest_kind_that_works_on_the_gpu_is_used),
-        cmocka_unit_test(whole_gpus_have_no_share),
-        cmocka_unit_test(notices_are_lines_in_a_file_of_bounded_size),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,17 +37,17 @@ static int run(const char *shell, const char *script)
     return run_in(-1, shell, script);
 }
 
-static void the_program_runs_and_is_reaped_by_its_pidfd(void **state)
+TEST(the_program_runs_and_is_reaped_by_its_pidfd)
 {
     assert_int_equal(run("/bin/sh", "exit 21"), 21);
 }
 
-static void it_gets_the_fixed_environment_only(void **state)
+TEST(it_gets_the_fixed_environment_only)
 {
     assert_int_equal(run("/bin/sh", "test \"$ONLY\" = this && test -z \"$HOME\""), 0);
 }
 
-static void it_gets_no_descriptors_of_ours(void **state)
+TEST(it_gets_no_descriptors_of_ours)
 {
     int fd = dup2(STDERR_FILENO, 50);
     assert_int_equal(run("/bin/sh", "test -e /proc/$$/fd/50"), 1);
@@ -55,12 +55,12 @@ static void it_gets_no_descriptors_of_ours(void **state)
     (void)close(fd);
 }
 
-static void it_leads_its_own_session(void **state)
+TEST(it_leads_its_own_session)
 {
     assert_int_equal(run("/bin/sh", "read -r line < /proc/$$/stat; set -- $line; test $1 = $6"), 0);
 }
 
-static void it_starts_in_the_cgroup(void **state)
+TEST(it_starts_in_the_cgroup)
 {
     static const char *const roots[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
     _cleanup_free_ char *path = NULL, *script = NULL;
@@ -77,14 +77,14 @@ static void it_starts_in_the_cgroup(void **state)
     assert_int_equal(r, 0);
 }
 
-static void a_program_that_is_missing_is_an_error(void **state)
+TEST(a_program_that_is_missing_is_an_error)
 {
     int r = run("/nosuchprogram", "");
     /* A sanitizer forbids the child on our memory, and then only its status tells. */
     assert_true(r == -ENOENT || r == 127);
 }
 
-static void our_signals_are_as_before(void **state)
+TEST(our_signals_are_as_before)
 {
     sigset_t before, after;
     (void)sigprocmask(SIG_BLOCK, NULL, &before);
@@ -92,18 +92,4 @@ static void our_signals_are_as_before(void **state)
     (void)sigprocmask(SIG_BLOCK, NULL, &after);
     for (int signal_number = 1; signal_number < NSIG; signal_number++)
         assert_int_equal(sigismember(&before, signal_number), sigismember(&after, signal_number));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_program_runs_and_is_reaped_by_its_pidfd),
-        cmocka_unit_test(it_gets_the_fixed_environment_only),
-        cmocka_unit_test(it_gets_no_descriptors_of_ours),
-        cmocka_unit_test(it_leads_its_own_session),
-        cmocka_unit_test(it_starts_in_the_cgroup),
-        cmocka_unit_test(a_program_that_is_missing_is_an_error),
-        cmocka_unit_test(our_signals_are_as_before),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Against directories of plain files in the place of procfs and of a cgroup. */
 
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,11 +24,6 @@ static void put(const char *dir, const char *file, const char *text)
     assert_int_equal(fclose(out), 0);
 }
 
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-    return remove(path);
-}
-
 static int setup(void **state)
 {
     (void)snprintf(root, sizeof(root), "/tmp/mgpu-host-XXXXXX");
@@ -47,10 +41,12 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    return nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    return unit_test_remove(root);
 }
 
-static void a_cgroup_with_controllers_says_everything(void **state)
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
+CASE(a_cgroup_with_controllers_says_everything)
 {
     struct usage_host host;
     put("j42.1", "memory.peak", "123456\n");
@@ -61,7 +57,7 @@ static void a_cgroup_with_controllers_says_everything(void **state)
     assert_int_equal(host.memory, 123456);
 }
 
-static void without_them_its_processes_are_added_up(void **state)
+CASE(without_them_its_processes_are_added_up)
 {
     struct usage_host host;
     put("j42.1/step0.0", "cgroup.procs", "7\n8\n");
@@ -71,7 +67,7 @@ static void without_them_its_processes_are_added_up(void **state)
     assert_int_equal(host.memory, 15 * sysconf(_SC_PAGESIZE));
 }
 
-static void a_frozen_cgroup_is_paused(void **state)
+CASE(a_frozen_cgroup_is_paused)
 {
     struct usage_host host;
     usage_host_read(root, cell, 7, &host);
@@ -84,7 +80,7 @@ static void a_frozen_cgroup_is_paused(void **state)
     assert_true(host.is_paused);
 }
 
-static void without_a_cgroup_it_is_paused_when_all_below_the_init_are_stopped(void **state)
+CASE(without_a_cgroup_it_is_paused_when_all_below_the_init_are_stopped)
 {
     struct usage_host host;
     usage_host_read(root, NULL, 7, &host);
@@ -94,7 +90,7 @@ static void without_a_cgroup_it_is_paused_when_all_below_the_init_are_stopped(vo
     assert_true(host.is_paused);
 }
 
-static void without_a_cgroup_what_descends_from_the_init_is_added_up(void **state)
+CASE(without_a_cgroup_what_descends_from_the_init_is_added_up)
 {
     struct usage_host host;
     usage_host_read(root, NULL, 7, &host);
@@ -103,7 +99,7 @@ static void without_a_cgroup_what_descends_from_the_init_is_added_up(void **stat
     assert_int_equal(host.memory, 15 * sysconf(_SC_PAGESIZE));
 }
 
-static void what_has_gone_is_not_known(void **state)
+CASE(what_has_gone_is_not_known)
 {
     struct usage_host host;
     usage_host_read(root, "/nonexistent/j1.1/step0.0", 0, &host);
@@ -112,7 +108,7 @@ static void what_has_gone_is_not_known(void **state)
     assert_false(host.is_cpu_known || host.is_memory_known);
 }
 
-static void what_a_v1_group_counted_is_better(void **state)
+CASE(what_a_v1_group_counted_is_better)
 {
     struct usage_host host;
     _cleanup_free_ char *group = xasprintf("%s/memory", root);
@@ -125,7 +121,7 @@ static void what_a_v1_group_counted_is_better(void **state)
     assert_int_equal(host.memory, 777777);
 }
 
-static void the_peak_is_told_when_no_process_is_left(void **state)
+CASE(the_peak_is_told_when_no_process_is_left)
 {
     uint64_t peak = 0;
     _cleanup_free_ char *group = xasprintf("%s/memory", root);
@@ -140,7 +136,7 @@ static void the_peak_is_told_when_no_process_is_left(void **state)
     assert_int_equal(peak, 777777);
 }
 
-static void more_processes_than_can_be_added_up_are_not_guessed(void **state)
+CASE(more_processes_than_can_be_added_up_are_not_guessed)
 {
     struct usage_host host;
     char list[8192] = "";
@@ -150,21 +146,4 @@ static void more_processes_than_can_be_added_up_are_not_guessed(void **state)
     usage_host_read(root, cell, 7, &host);
     assert_true(host.is_cpu_known);
     assert_false(host.is_memory_known);
-}
-
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        CASE(a_cgroup_with_controllers_says_everything),
-        CASE(without_them_its_processes_are_added_up),
-        CASE(without_a_cgroup_what_descends_from_the_init_is_added_up),
-        CASE(a_frozen_cgroup_is_paused),
-        CASE(without_a_cgroup_it_is_paused_when_all_below_the_init_are_stopped),
-        CASE(what_has_gone_is_not_known),
-        CASE(what_a_v1_group_counted_is_better),
-        CASE(the_peak_is_told_when_no_process_is_left),
-        CASE(more_processes_than_can_be_added_up_are_not_guessed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

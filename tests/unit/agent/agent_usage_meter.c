@@ -48,6 +48,8 @@ static int teardown(void **state)
     return 0;
 }
 
+#define CASE(name, box) TEST_ON(name, struct box *box, setup, teardown)
+
 static void grant(struct box *box, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -68,16 +70,14 @@ static struct job_usage *add(struct box *box, int64_t passed_ms)
     return box->usage;
 }
 
-static void before_the_first_sample_there_is_no_usage(void **state)
+CASE(before_the_first_sample_there_is_no_usage, box)
 {
-    struct box *box = *state;
     grant(box, 1);
     assert_null(usage_meter_read(&box->meter));
 }
 
-static void utilization_is_the_mean_over_time_and_gpus(void **state)
+CASE(utilization_is_the_mean_over_time_and_gpus, box)
 {
-    struct box *box = *state;
     grant(box, 2);
     box->gpus[0].utilization_percent = 100;
     (void)add(box, 1000);
@@ -89,9 +89,8 @@ static void utilization_is_the_mean_over_time_and_gpus(void **state)
     assert_int_equal(usage->utilization_peak_milli, 1000);
 }
 
-static void what_was_not_measured_is_not_claimed(void **state)
+CASE(what_was_not_measured_is_not_claimed, box)
 {
-    struct box *box = *state;
     grant(box, 1);
     box->gpus[0].valid = 0;
     const struct job_usage *usage = add(box, 1000);
@@ -107,9 +106,8 @@ static void put_on(struct box *box, uint32_t gpu)
     box->gpus[gpu].processes = (struct record_list){ &box->process, 1 };
 }
 
-static void the_first_use_is_its_first_process_on_a_gpu_of_its_own(void **state)
+CASE(the_first_use_is_its_first_process_on_a_gpu_of_its_own, box)
 {
-    struct box *box = *state;
     grant(box, 2);
     assert_false(usage_first_use_ms(add(box, 1000)).is_known);
     put_on(box, 2); // not its own
@@ -119,9 +117,8 @@ static void the_first_use_is_its_first_process_on_a_gpu_of_its_own(void **state)
     assert_int_equal(usage_first_use_ms(add(box, 1000)).value, 3500);
 }
 
-static void time_in_which_it_was_paused_is_none_before_its_first_use(void **state)
+CASE(time_in_which_it_was_paused_is_none_before_its_first_use, box)
 {
-    struct box *box = *state;
     grant(box, 1);
     (void)add(box, 1000);
     box->host.is_paused = true;
@@ -131,9 +128,8 @@ static void time_in_which_it_was_paused_is_none_before_its_first_use(void **stat
     assert_int_equal(usage_first_use_ms(add(box, 1000)).value, 2000);
 }
 
-static void a_first_use_during_a_gap_is_not_known(void **state)
+CASE(a_first_use_during_a_gap_is_not_known, box)
 {
-    struct box *box = *state;
     grant(box, 1);
     (void)add(box, 1000);
     put_on(box, 0);
@@ -141,17 +137,15 @@ static void a_first_use_during_a_gap_is_not_known(void **state)
     assert_false(usage_first_use_ms(add(box, 1000)).is_known);
 }
 
-static void a_long_gap_counts_as_a_short_one(void **state)
+CASE(a_long_gap_counts_as_a_short_one, box)
 {
-    struct box *box = *state;
     grant(box, 1);
     assert_int_equal(add(box, 60000)->sampled_ms, 1000);
     assert_int_equal(add(box, 60000)->sampled_ms, 6000);
 }
 
-static void memory_is_its_own_where_processes_are_told_apart(void **state)
+CASE(memory_is_its_own_where_processes_are_told_apart, box)
 {
-    struct box *box = *state;
     grant(box, 1);
     box->gpus[0].memory_used_bytes = 60 * GIB;
     box->gpus[0].processes = (struct record_list){ &box->process, 1 };
@@ -162,9 +156,8 @@ static void memory_is_its_own_where_processes_are_told_apart(void **state)
     assert_int_equal(usage->gpu_memory_size, 80 * GIB);
 }
 
-static void memory_is_the_gpus_where_they_are_not(void **state)
+CASE(memory_is_the_gpus_where_they_are_not, box)
 {
-    struct box *box = *state;
     grant(box, 1);
     box->gpus[0].memory_used_bytes = 60 * GIB;
     box->gpus[0].processes = (struct record_list){ &box->process, 1 };
@@ -172,9 +165,8 @@ static void memory_is_the_gpus_where_they_are_not(void **state)
     assert_int_equal(add(box, 1000)->gpu_memory_peak, 60 * GIB);
 }
 
-static void of_a_shared_gpu_another_jobs_memory_does_not_count(void **state)
+CASE(of_a_shared_gpu_another_jobs_memory_does_not_count, box)
 {
-    struct box *box = *state;
     gpu_grants_add(&box->grants, 0, uuids[0], 1, 20 * GIB)->share = 250;
     usage_meter_init(&box->meter, 42, 1, 1, box->boot_ms);
     box->gpus[0].memory_used_bytes = 60 * GIB;
@@ -190,9 +182,8 @@ static struct job_usage *use(struct box *box, uint64_t bytes, int64_t passed_ms)
     return add(box, passed_ms);
 }
 
-static void time_above_its_share_counts_from_the_first_sample_and_without_interruption(void **state)
+CASE(time_above_its_share_counts_from_the_first_sample_and_without_interruption, box)
 {
-    struct box *box = *state;
     gpu_grants_add(&box->grants, 0, uuids[0], 1, 20 * GIB);
     usage_meter_init(&box->meter, 42, 1, 1, box->boot_ms);
     usage_meter_enforce(&box->meter, "time", "requested");
@@ -208,9 +199,8 @@ static void time_above_its_share_counts_from_the_first_sample_and_without_interr
     assert_int_equal(use(box, 21 * GIB, 1000)->over_ms, 0);
 }
 
-static void only_memory_that_is_known_to_be_its_own_exceeds_a_share(void **state)
+CASE(only_memory_that_is_known_to_be_its_own_exceeds_a_share, box)
 {
-    struct box *box = *state;
     gpu_grants_add(&box->grants, 0, uuids[0], 1, 20 * GIB);
     usage_meter_init(&box->meter, 42, 1, 1, box->boot_ms);
     usage_meter_enforce(&box->meter, "time", "requested");
@@ -227,9 +217,8 @@ static void only_memory_that_is_known_to_be_its_own_exceeds_a_share(void **state
     assert_int_equal(use(box, 30 * GIB, 1000)->gpu_memory_over, 30 * GIB);
 }
 
-static void energy_is_the_difference_of_the_counter(void **state)
+CASE(energy_is_the_difference_of_the_counter, box)
 {
-    struct box *box = *state;
     grant(box, 1);
     box->gpus[0].energy_mj = 1000000;
     box->gpus[0].power_mw = 200000;
@@ -240,9 +229,8 @@ static void energy_is_the_difference_of_the_counter(void **state)
     assert_int_equal(add(box, 1000)->energy_mj, 900000);
 }
 
-static void without_a_counter_energy_is_power_times_time_and_its_share(void **state)
+CASE(without_a_counter_energy_is_power_times_time_and_its_share, box)
 {
-    struct box *box = *state;
     gpu_grants_add(&box->grants, 0, uuids[0], 1, 20 * GIB)->share = 250;
     usage_meter_init(&box->meter, 42, 1, 1, box->boot_ms);
     box->gpus[0].valid = GPU_POWER;
@@ -250,9 +238,8 @@ static void without_a_counter_energy_is_power_times_time_and_its_share(void **st
     assert_int_equal(add(box, 1000)->energy_mj, 50000);
 }
 
-static void it_is_idle_only_while_all_its_gpus_are(void **state)
+CASE(it_is_idle_only_while_all_its_gpus_are, box)
 {
-    struct box *box = *state;
     grant(box, 2);
     const struct job_usage *usage = add(box, 1000);
     int64_t since_ms = usage->idle_since_ms;
@@ -266,9 +253,8 @@ static void it_is_idle_only_while_all_its_gpus_are(void **state)
     assert_int_equal(usage->idle_gpu_ms, 5000);
 }
 
-static void loading_data_is_not_idling(void **state)
+CASE(loading_data_is_not_idling, box)
 {
-    struct box *box = *state;
     grant(box, 1);
     box->host.is_cpu_known = true;
     box->host.cpu_ms = 900;
@@ -279,9 +265,8 @@ static void loading_data_is_not_idling(void **state)
     assert_int_equal(add(box, 1000)->idle_since_ms, 0);
 }
 
-static void idle_time_is_what_was_seen_without_a_break(void **state)
+CASE(idle_time_is_what_was_seen_without_a_break, box)
 {
-    struct box *box = *state;
     grant(box, 1);
     assert_int_equal(add(box, 1000)->idle_ms, 0); // what was before the first sample does not count
     assert_int_equal(add(box, 1000)->idle_ms, 1000);
@@ -301,9 +286,8 @@ static uint64_t gpu_idle_ms(const struct box *box, size_t i)
     return ((const struct usage_gpu *)box->usage->gpus.items)[i].idle_ms;
 }
 
-static void each_gpu_is_idle_by_itself(void **state)
+CASE(each_gpu_is_idle_by_itself, box)
 {
-    struct box *box = *state;
     grant(box, 2);
     box->host.is_cpu_known = true;
     box->gpus[0].utilization_percent = 90;
@@ -328,9 +312,8 @@ static void each_gpu_is_idle_by_itself(void **state)
     assert_int_equal(gpu_idle_ms(box, 1), 0);
 }
 
-static void a_paused_job_does_not_get_more_idle(void **state)
+CASE(a_paused_job_does_not_get_more_idle, box)
 {
-    struct box *box = *state;
     grant(box, 1);
     (void)add(box, 1000);
     (void)add(box, 1000);
@@ -341,9 +324,8 @@ static void a_paused_job_does_not_get_more_idle(void **state)
     assert_int_equal(add(box, 1000)->idle_ms, 2000);
 }
 
-static void a_gpu_of_unknown_load_is_not_idle(void **state)
+CASE(a_gpu_of_unknown_load_is_not_idle, box)
 {
-    struct box *box = *state;
     grant(box, 2);
     (void)add(box, 1000);
     assert_int_equal(add(box, 1000)->idle_ms, 1000);
@@ -355,9 +337,8 @@ static void a_gpu_of_unknown_load_is_not_idle(void **state)
     assert_int_equal(add(box, 1000)->idle_since_ms, 0);
 }
 
-static void a_job_without_gpus_is_never_idle(void **state)
+CASE(a_job_without_gpus_is_never_idle, box)
 {
-    struct box *box = *state;
     grant(box, 0);
     box->host = (struct usage_host){ .is_memory_known = true, .memory = GIB };
     const struct job_usage *usage = add(box, 1000);
@@ -367,9 +348,8 @@ static void a_job_without_gpus_is_never_idle(void **state)
     assert_null(usage->timeline);
 }
 
-static void a_gpu_it_was_not_given_is_named_once(void **state)
+CASE(a_gpu_it_was_not_given_is_named_once, box)
 {
-    struct box *box = *state;
     grant(box, 1);
     box->gpus[0].processes = (struct record_list){ &box->process, 1 };
     box->gpus[3].processes = (struct record_list){ &box->process, 1 };
@@ -378,18 +358,16 @@ static void a_gpu_it_was_not_given_is_named_once(void **state)
     assert_string_equal(add(box, 1000)->stray, "3,1");
 }
 
-static void a_process_of_an_earlier_attempt_is_not_its_own(void **state)
+CASE(a_process_of_an_earlier_attempt_is_not_its_own, box)
 {
-    struct box *box = *state;
     grant(box, 1);
     box->process.attempt = 2;
     box->gpus[3].processes = (struct record_list){ &box->process, 1 };
     assert_null(add(box, 1000)->stray);
 }
 
-static void the_timeline_shows_every_second_then_every_other(void **state)
+CASE(the_timeline_shows_every_second_then_every_other, box)
 {
-    struct box *box = *state;
     struct usage_bucket bucket;
     grant(box, 1);
     box->gpus[0].memory_used_bytes = 40 * GIB;
@@ -408,9 +386,8 @@ static void the_timeline_shows_every_second_then_every_other(void **state)
     assert_false(usage_bucket_read(box->usage, 31, &bucket));
 }
 
-static void a_meter_comes_back_from_its_record(void **state)
+CASE(a_meter_comes_back_from_its_record, box)
 {
-    struct box *box = *state;
     _cleanup_buffer_ struct buffer bytes = { 0 };
     struct usage_meter again;
     grant(box, 2);
@@ -426,37 +403,4 @@ static void a_meter_comes_back_from_its_record(void **state)
     assert_int_equal(usage->energy_mj, 2000);
     assert_int_equal(usage->sampled_ms, 1700);
     assert_int_equal(usage->utilization_milli, 500);
-}
-
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        CASE(before_the_first_sample_there_is_no_usage),
-        CASE(utilization_is_the_mean_over_time_and_gpus),
-        CASE(what_was_not_measured_is_not_claimed),
-        CASE(the_first_use_is_its_first_process_on_a_gpu_of_its_own),
-        CASE(time_in_which_it_was_paused_is_none_before_its_first_use),
-        CASE(a_first_use_during_a_gap_is_not_known),
-        CASE(a_long_gap_counts_as_a_short_one),
-        CASE(memory_is_its_own_where_processes_are_told_apart),
-        CASE(memory_is_the_gpus_where_they_are_not),
-        CASE(of_a_shared_gpu_another_jobs_memory_does_not_count),
-        CASE(time_above_its_share_counts_from_the_first_sample_and_without_interruption),
-        CASE(only_memory_that_is_known_to_be_its_own_exceeds_a_share),
-        CASE(energy_is_the_difference_of_the_counter),
-        CASE(without_a_counter_energy_is_power_times_time_and_its_share),
-        CASE(it_is_idle_only_while_all_its_gpus_are),
-        CASE(loading_data_is_not_idling),
-        CASE(a_job_without_gpus_is_never_idle),
-        CASE(idle_time_is_what_was_seen_without_a_break),
-        CASE(each_gpu_is_idle_by_itself),
-        CASE(a_paused_job_does_not_get_more_idle),
-        CASE(a_gpu_of_unknown_load_is_not_idle),
-        CASE(a_gpu_it_was_not_given_is_named_once),
-        CASE(a_process_of_an_earlier_attempt_is_not_its_own),
-        CASE(the_timeline_shows_every_second_then_every_other),
-        CASE(a_meter_comes_back_from_its_record),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

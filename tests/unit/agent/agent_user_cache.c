@@ -62,6 +62,8 @@ static int close_scene(void **state)
     return 0;
 }
 
+#define CASE(name, scene) TEST_ON(name, struct scene *scene, open_scene, close_scene)
+
 static void add(struct scene *scene, const char *name, const char *logs)
 {
     const struct user_stamp stamp = user_cache_stamp(scene->cache, NOW_MS);
@@ -74,9 +76,8 @@ static bool is_kept(struct scene *scene, int64_t boot_ms, uid_t uid, const char 
     return user_cache_find(scene->cache, boot_ms, uid, name, logs, &user);
 }
 
-static void answer_is_used_again_whole(void **state)
+CASE(answer_is_used_again_whole, scene)
 {
-    struct scene *scene = *state;
     _cleanup_user_ struct user user = { 0 };
     add(scene, "ana", NULL);
     assert_true(user_cache_find(scene->cache, NOW_MS + USER_CACHE_MS - 1, UID, "ana", NULL, &user));
@@ -89,18 +90,16 @@ static void answer_is_used_again_whole(void **state)
     assert_memory_equal(user.groups, groups, sizeof(groups));
 }
 
-static void answer_is_forgotten_after_its_time(void **state)
+CASE(answer_is_forgotten_after_its_time, scene)
 {
-    struct scene *scene = *state;
     add(scene, NULL, NULL);
     assert_false(is_kept(scene, NOW_MS + USER_CACHE_MS, UID, NULL, NULL));
     assert_false(is_kept(scene, NOW_MS, UID, NULL, NULL)); // for good
 }
 
-static void change_of_any_file_ends_every_answer(void **state)
+CASE(change_of_any_file_ends_every_answer, scene)
 {
     static const char *const names[] = { "passwd", "group", "nsswitch.conf" };
-    struct scene *scene = *state;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         add(scene, NULL, NULL);
         assert_true(is_kept(scene, NOW_MS, UID, NULL, NULL));
@@ -110,18 +109,16 @@ static void change_of_any_file_ends_every_answer(void **state)
 }
 
 /* The answer may be from before the change. */
-static void change_during_the_lookup_ends_the_answer(void **state)
+CASE(change_during_the_lookup_ends_the_answer, scene)
 {
-    struct scene *scene = *state;
     const struct user_stamp stamp = user_cache_stamp(scene->cache, NOW_MS);
     write_file(scene, "group", "staff:x:88:\n");
     user_cache_add(scene->cache, &stamp, UID, NULL, NULL, &ana);
     assert_false(is_kept(scene, NOW_MS, UID, NULL, NULL));
 }
 
-static void answer_is_for_the_same_question_only(void **state)
+CASE(answer_is_for_the_same_question_only, scene)
 {
-    struct scene *scene = *state;
     add(scene, "ana", "/var/log/mgpu");
     assert_true(is_kept(scene, NOW_MS, UID, "ana", "/var/log/mgpu"));
     assert_false(is_kept(scene, NOW_MS, UID + 1, "ana", "/var/log/mgpu"));
@@ -131,9 +128,8 @@ static void answer_is_for_the_same_question_only(void **state)
     assert_false(is_kept(scene, NOW_MS, UID, "ana", "/var/log"));
 }
 
-static void many_users_displace_the_oldest_answer(void **state)
+CASE(many_users_displace_the_oldest_answer, scene)
 {
-    struct scene *scene = *state;
     for (unsigned i = 0; i < 1000; i++) {
         struct user user = ana;
         user.uid = UID + i;
@@ -142,19 +138,4 @@ static void many_users_displace_the_oldest_answer(void **state)
     }
     assert_false(is_kept(scene, NOW_MS + 1000, UID, NULL, NULL));
     assert_true(is_kept(scene, NOW_MS + 1000, UID + 999, NULL, NULL));
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(answer_is_used_again_whole),
-        CASE(answer_is_forgotten_after_its_time),
-        CASE(change_of_any_file_ends_every_answer),
-        CASE(change_during_the_lookup_ends_the_answer),
-        CASE(answer_is_for_the_same_question_only),
-        CASE(many_users_displace_the_oldest_answer),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -98,6 +98,8 @@ static int close_scene(void **state)
     return 0;
 }
 
+#define CASE(name, scene) TEST_ON(name, struct scene *scene, open_scene, close_scene)
+
 static int find(struct scene *scene, uint64_t job, uid_t uid, struct user *ret, struct error *err)
 {
     const struct spool_id id = { .job = job, .attempt = 1 };
@@ -129,24 +131,21 @@ static void expect_user(struct scene *scene, uint64_t job, uid_t uid)
     assert_true(user_is_member(&user, 77));
 }
 
-static void answer_is_that_of_a_direct_lookup(void **state)
+CASE(answer_is_that_of_a_direct_lookup, scene)
 {
-    struct scene *scene = *state;
     begin(scene, 1, 1001);
     await(scene, 1 << 1);
-    struct user direct;
+    _cleanup_(user_clear) struct user direct;
     assert_int_equal(job_user_find(&scene->users, 1001, NULL, &direct, NULL), 0);
     _cleanup_user_ struct user user = { 0 };
     assert_int_equal(find(scene, 1, 1001, &user, NULL), 0);
     assert_string_equal(user.home, direct.home);
     assert_int_equal(user.n_groups, direct.n_groups);
     assert_memory_equal(user.groups, direct.groups, user.n_groups * sizeof(gid_t));
-    user_clear(&direct);
 }
 
-static void refusal_keeps_its_words(void **state)
+CASE(refusal_keeps_its_words, scene)
 {
-    struct scene *scene = *state;
     struct user user;
     struct error err = { 0 };
     begin(scene, 1, MISSING);
@@ -158,9 +157,8 @@ static void refusal_keeps_its_words(void **state)
     assert_string_equal(err.hint, "submit as a normal user");
 }
 
-static void hanging_user_delays_no_other(void **state)
+CASE(hanging_user_delays_no_other, scene)
 {
-    struct scene *scene = *state;
     for (uint64_t job = 1; job <= 20; job++) // more than there are processes
         begin(scene, job, HANGING);
     begin(scene, 30, 1001);
@@ -171,9 +169,8 @@ static void hanging_user_delays_no_other(void **state)
     expect_user(scene, 31, 1002);
 }
 
-static void database_that_does_not_answer_is_named(void **state)
+CASE(database_that_does_not_answer_is_named, scene)
 {
-    struct scene *scene = *state;
     struct user user;
     struct error err = { 0 };
     int64_t began_ms = clock_boot_ms();
@@ -189,9 +186,8 @@ static void database_that_does_not_answer_is_named(void **state)
     expect_user(scene, 2, 1001);
 }
 
-static void log_directory_that_hangs_delays_no_other_user(void **state)
+CASE(log_directory_that_hangs_delays_no_other_user, scene)
 {
-    struct scene *scene = *state;
     char place[] = "/tmp/mgpu-logs-XXXXXX", path[64];
     struct user user;
     struct error err = { 0 };
@@ -215,9 +211,8 @@ static void log_directory_that_hangs_delays_no_other_user(void **state)
     assert_int_equal(rmdir(place), 0);
 }
 
-static void database_is_asked_once_where_the_names_agree(void **state)
+CASE(database_is_asked_once_where_the_names_agree, scene)
 {
-    struct scene *scene = *state;
     scene->users.is_number_enough = false;
     _cleanup_user_ struct user user = { 0 };
     n_lookups = 0;
@@ -229,9 +224,8 @@ static void database_is_asked_once_where_the_names_agree(void **state)
     assert_string_equal(err.message, "on node n1 user id 1001 is root, not ana");
 }
 
-static void each_of_many_hanging_users_is_given_up(void **state)
+CASE(each_of_many_hanging_users_is_given_up, scene)
 {
-    struct scene *scene = *state;
     struct user user;
     for (uint64_t job = 1; job <= 20; job++)
         begin(scene, job, HANGING);
@@ -240,9 +234,8 @@ static void each_of_many_hanging_users_is_given_up(void **state)
         assert_int_equal(find(scene, job, HANGING, &user, NULL), -ETIMEDOUT);
 }
 
-static void process_that_dies_is_replaced(void **state)
+CASE(process_that_dies_is_replaced, scene)
 {
-    struct scene *scene = *state;
     struct user user;
     struct error err = { 0 };
     begin(scene, 1, FATAL);
@@ -253,9 +246,8 @@ static void process_that_dies_is_replaced(void **state)
     expect_user(scene, 2, 1001);
 }
 
-static void process_that_dies_before_its_socket_is_replaced(void **state)
+CASE(process_that_dies_before_its_socket_is_replaced, scene)
 {
-    struct scene *scene = *state;
     struct user user;
     struct error err = { 0 };
     begin(scene, 1, ORPHANING);
@@ -267,9 +259,8 @@ static void process_that_dies_before_its_socket_is_replaced(void **state)
     expect_user(scene, 2, 1001);
 }
 
-static void dropped_question_is_not_answered(void **state)
+CASE(dropped_question_is_not_answered, scene)
 {
-    struct scene *scene = *state;
     const struct spool_id id = { .job = 1, .attempt = 1 };
     begin(scene, 1, HANGING);
     user_resolver_drop(scene->resolver, &id);
@@ -279,9 +270,8 @@ static void dropped_question_is_not_answered(void **state)
 }
 
 /* After a failure, the database is queried again each time. */
-static void next_step_of_a_user_gets_the_same_answer_at_once(void **state)
+CASE(next_step_of_a_user_gets_the_same_answer_at_once, scene)
 {
-    struct scene *scene = *state;
     struct user user;
     begin(scene, 1, 1001);
     await(scene, 1 << 1);
@@ -294,9 +284,8 @@ static void next_step_of_a_user_gets_the_same_answer_at_once(void **state)
 }
 
 /* Asked one after the other, they would wait five times as long as any may. */
-static void many_jobs_of_a_user_share_an_answer(void **state)
+CASE(many_jobs_of_a_user_share_an_answer, scene)
 {
-    struct scene *scene = *state;
     uint64_t all = 0;
     for (uint64_t job = 1; job <= MANY; job++) {
         begin(scene, job, SLOW);
@@ -305,25 +294,4 @@ static void many_jobs_of_a_user_share_an_answer(void **state)
     await(scene, all);
     for (uint64_t job = 1; job <= MANY; job++)
         expect_user(scene, job, SLOW);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(answer_is_that_of_a_direct_lookup),
-        CASE(refusal_keeps_its_words),
-        CASE(hanging_user_delays_no_other),
-        CASE(database_that_does_not_answer_is_named),
-        CASE(log_directory_that_hangs_delays_no_other_user),
-        CASE(database_is_asked_once_where_the_names_agree),
-        CASE(each_of_many_hanging_users_is_given_up),
-        CASE(process_that_dies_is_replaced),
-        CASE(process_that_dies_before_its_socket_is_replaced),
-        CASE(dropped_question_is_not_answered),
-        CASE(next_step_of_a_user_gets_the_same_answer_at_once),
-        CASE(many_jobs_of_a_user_share_an_answer),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,11 +8,12 @@
 
 #include "agent/host/job_user.h"
 #include "agent/host/users.h"
+#include "base/memory.h"
 #include "unit_test.h"
 
-static void root_is_known_everywhere(void **state)
+TEST(root_is_known_everywhere)
 {
-    struct user user;
+    _cleanup_(user_clear) struct user user;
     struct error err = { 0 };
     assert_int_equal(user_lookup(0, &user, &err), 0);
     assert_string_equal(user.name, "root");
@@ -21,21 +22,19 @@ static void root_is_known_everywhere(void **state)
     assert_int_equal(user.shell[0], '/');
     assert_true(user_is_member(&user, 0));
     assert_false(user_is_member(&user, 54321));
-    user_clear(&user);
 }
 
-static void each_group_is_listed_once(void **state)
+TEST(each_group_is_listed_once)
 {
-    struct user user;
+    _cleanup_(user_clear) struct user user;
     assert_int_equal(user_lookup(0, &user, NULL), 0);
     assert_true(user.n_groups >= 1);
     for (size_t i = 1; i < user.n_groups; i++)
         assert_true(user.groups[i - 1] < user.groups[i]);
-    user_clear(&user);
 }
 
 /* In a child: there is no way back. */
-static void a_switch_to_a_user_leaves_no_group_of_root(void **state)
+TEST(a_switch_to_a_user_leaves_no_group_of_root)
 {
     gid_t groups[] = { 65534 }, roots[] = { 0, 4242 };
     char name[] = "nobody";
@@ -55,7 +54,7 @@ static void a_switch_to_a_user_leaves_no_group_of_root(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static void an_unknown_uid_is_told_in_words(void **state)
+TEST(an_unknown_uid_is_told_in_words)
 {
     struct user user;
     struct error err = { 0 };
@@ -63,37 +62,37 @@ static void an_unknown_uid_is_told_in_words(void **state)
     assert_string_equal(err.message, "unknown user id on this node: 4000000001");
 }
 
-static void a_name_that_is_the_same_is_right(void **state)
+TEST(a_name_that_is_the_same_is_right)
 {
     assert_int_equal(user_check_name(0, "root", "root", "n1", NULL), 0);
 }
 
-static void a_second_name_of_a_number_is_right(void **state)
+TEST(a_second_name_of_a_number_is_right)
 {
     assert_int_equal(user_check_name(0, "root", "toor", "n1", NULL), 0);
 }
 
-static void a_number_with_another_name_is_told_with_both(void **state)
+TEST(a_number_with_another_name_is_told_with_both)
 {
     struct error err = { 0 };
     assert_int_equal(user_check_name(0, "no-such-user", "root", "n1", &err), -EPERM);
     assert_string_equal(err.message, "on node n1 user id 0 is root, not no-such-user");
 }
 
-static void a_name_with_another_number_is_told_with_both(void **state)
+TEST(a_name_with_another_number_is_told_with_both)
 {
     struct error err = { 0 };
     assert_int_equal(user_check_name(4000000001U, "root", NULL, "n1", &err), -EPERM);
     assert_string_equal(err.message, "on node n1 root has user id 0, not 4000000001");
 }
 
-static void who_is_not_known_by_number_or_name_is_nobody_else(void **state)
+TEST(who_is_not_known_by_number_or_name_is_nobody_else)
 {
     assert_int_equal(user_check_name(4000000001U, "no-such-user", NULL, "n1", NULL), 0);
 }
 
 /* As the check of an order does it, for an account that exists on every machine. */
-static void jobs_of_system_accounts_are_refused_before_they_are_looked_up(void **state)
+TEST(jobs_of_system_accounts_are_refused_before_they_are_looked_up)
 {
     struct error err = { 0 };
     struct job_users users = { .is_root = true, .min_uid = 1000, .is_number_enough = true, .node = "n1" };
@@ -108,21 +107,4 @@ static void jobs_of_system_accounts_are_refused_before_they_are_looked_up(void *
     users.min_uid = 1000;
     assert_int_equal(job_user_find(&users, 0, NULL, &user, &err), -EPERM);
     assert_non_null(strstr(err.message, "--allow-root-jobs"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(root_is_known_everywhere),
-        cmocka_unit_test(each_group_is_listed_once),
-        cmocka_unit_test(a_switch_to_a_user_leaves_no_group_of_root),
-        cmocka_unit_test(an_unknown_uid_is_told_in_words),
-        cmocka_unit_test(a_name_that_is_the_same_is_right),
-        cmocka_unit_test(a_second_name_of_a_number_is_right),
-        cmocka_unit_test(a_number_with_another_name_is_told_with_both),
-        cmocka_unit_test(a_name_with_another_number_is_told_with_both),
-        cmocka_unit_test(who_is_not_known_by_number_or_name_is_nobody_else),
-        cmocka_unit_test(jobs_of_system_accounts_are_refused_before_they_are_looked_up),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,6 +48,8 @@ static int close_scene(void **state)
     return 0;
 }
 
+#define CASE(name, scene) TEST_ON(name, struct scene *scene, open_scene, close_scene)
+
 static struct spool_id id_of(uint64_t job)
 {
     return (struct spool_id){ .job = job, .attempt = 1 };
@@ -75,9 +77,8 @@ static bool has(const struct scene *scene, uint64_t job)
     return watches_has(scene->watches, &id);
 }
 
-static void each_of_many_is_found_until_it_ends(void **state)
+CASE(each_of_many_is_found_until_it_ends, scene)
 {
-    struct scene *scene = *state;
     for (size_t i = 0; i < MANY; i++)
         add(scene, i, i);
     for (size_t i = 0; i < MANY; i += 7) {
@@ -92,9 +93,8 @@ static void each_of_many_is_found_until_it_ends(void **state)
         assert_int_equal(has(scene, i), i % 7 != 0);
 }
 
-static void steps_and_ranks_are_told_apart(void **state)
+CASE(steps_and_ranks_are_told_apart, scene)
 {
-    struct scene *scene = *state;
     add(scene, 0, 5);
     const struct spool_id others[] = { { .job = 5, .attempt = 2 }, { .job = 5, .attempt = 1, .step = 1 },
         { .job = 5, .attempt = 1, .rank = 1 } };
@@ -102,9 +102,8 @@ static void steps_and_ranks_are_told_apart(void **state)
         assert_false(watches_has(scene->watches, &others[i]));
 }
 
-static void an_entry_may_have_two(void **state)
+CASE(an_entry_may_have_two, scene)
 {
-    struct scene *scene = *state;
     add(scene, 0, 5);
     add(scene, 1, 5);
     end(scene, 0);
@@ -115,9 +114,8 @@ static void an_entry_may_have_two(void **state)
     assert_false(has(scene, 5));
 }
 
-static void what_is_dropped_is_not_reported(void **state)
+CASE(what_is_dropped_is_not_reported, scene)
 {
-    struct scene *scene = *state;
     struct spool_id id = id_of(5);
     add(scene, 0, 5);
     add(scene, 1, 5);
@@ -127,17 +125,4 @@ static void what_is_dropped_is_not_reported(void **state)
     assert_int_equal(scene->n_ends, 0);
     assert_false(has(scene, 5));
     assert_true(has(scene, 6));
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(each_of_many_is_found_until_it_ends),
-        TEST(steps_and_ranks_are_told_apart),
-        TEST(an_entry_may_have_two),
-        TEST(what_is_dropped_is_not_reported),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

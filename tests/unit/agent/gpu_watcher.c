@@ -152,8 +152,7 @@ void await_answer(struct watcher *watcher, uint64_t number, const char *what)
             await(watcher, what);
 }
 
-/* A test that failed has left its helper, for which the end of the next one would wait for ever. */
-static int leave(void **state)
+int watcher_leave(void **state)
 {
     kill_children();
     while (waitpid(-1, NULL, 0) > 0)
@@ -161,14 +160,13 @@ static int leave(void **state)
     return 0;
 }
 
-int watcher_run_tests(struct CMUnitTest *tests, size_t count)
+int watcher_set_up(void **state)
 {
     int fd = mkstemp(state_path);
-    if (fd < 0 || close(fd) < 0 || setenv("MGPU_NVML_STANDIN", state_path, 1) < 0)
-        return EXIT_FAILURE;
-    for (size_t i = 0; i < count; i++)
-        tests[i].teardown_func = leave;
-    int failed = _cmocka_run_group_tests("tests", tests, count, NULL, NULL);
-    (void)unlink(state_path);
-    return failed;
+    return fd < 0 || close(fd) < 0 || setenv("MGPU_NVML_STANDIN", state_path, 1) < 0;
+}
+
+int watcher_tear_down(void **state)
+{
+    return unlink(state_path);
 }

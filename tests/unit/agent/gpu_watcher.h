@@ -51,5 +51,11 @@ pid_t first_child(void);
 int count_children(void);
 void kill_children(void);
 
-/* As cmocka_run_group_tests(), with a state file for the stand-in. */
-int watcher_run_tests(struct CMUnitTest *tests, size_t count);
+#define CASE(name) TEST_WITH(name, NULL, watcher_leave)
+
+/* A test that failed has left its helper, for which the end of the next one would wait for ever. */
+int watcher_leave(void **state);
+
+/* The state file of the stand-in, for all tests together. */
+int watcher_set_up(void **state);
+int watcher_tear_down(void **state);

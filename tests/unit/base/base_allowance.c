@@ -6,7 +6,7 @@
 
 static const struct allowance_rate rate = { .percent = 20, .most_us = 1000, .debt_us = 3000 };
 
-static void what_has_been_used_comes_back_with_time(void **state)
+TEST(what_has_been_used_comes_back_with_time)
 {
     struct allowance allowance = { 0 };
     assert_true(allowance_is_full(&allowance, &rate, 1000000));
@@ -20,7 +20,7 @@ static void what_has_been_used_comes_back_with_time(void **state)
     assert_true(allowance_is_full(&allowance, &rate, 1000000 + 7500));
 }
 
-static void many_small_amounts_come_back_like_a_large_one(void **state)
+TEST(many_small_amounts_come_back_like_a_large_one)
 {
     struct allowance allowance = { 0 };
     for (int64_t us = 1000000; us < 1010000; us++) // a fifth, and as much as comes back
@@ -34,20 +34,10 @@ static void many_small_amounts_come_back_like_a_large_one(void **state)
     assert_false(allowance_is_left(&allowance, &rate, 1030000));
 }
 
-static void nobody_owes_more_than_the_rate_says(void **state)
+TEST(nobody_owes_more_than_the_rate_says)
 {
     struct allowance allowance = { 0 };
     allowance_spend(&allowance, &rate, 1000000, 3600000000);
     assert_false(allowance_is_left(&allowance, &rate, 1000000 + 15000));
     assert_true(allowance_is_left(&allowance, &rate, 1000000 + 15001));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_has_been_used_comes_back_with_time),
-        cmocka_unit_test(many_small_amounts_come_back_like_a_large_one),
-        cmocka_unit_test(nobody_owes_more_than_the_rate_says),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

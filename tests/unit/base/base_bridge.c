@@ -78,7 +78,7 @@ static void expect_bytes(int fd, const char *text)
     assert_memory_equal(bytes, text, strlen(text));
 }
 
-static void bytes_become_frames_and_frames_bytes(void **state)
+TEST(bytes_become_frames_and_frames_bytes)
 {
     struct fixture f;
     open_bridge(&f, BRIDGE_JOB);
@@ -90,7 +90,7 @@ static void bytes_become_frames_and_frames_bytes(void **state)
     close_bridge(&f);
 }
 
-static void the_client_s_side_uses_the_opposite_frames(void **state)
+TEST(the_client_s_side_uses_the_opposite_frames)
 {
     struct fixture f;
     open_bridge(&f, BRIDGE_CLIENT);
@@ -103,7 +103,7 @@ static void the_client_s_side_uses_the_opposite_frames(void **state)
     close_bridge(&f);
 }
 
-static void bytes_read_before_are_carried_first(void **state)
+TEST(bytes_read_before_are_carried_first)
 {
     static uint8_t early[] = { 'o', 0, 0, 2, 'h', 'i', 'o', 0 };
     struct fixture f;
@@ -119,7 +119,7 @@ static void bytes_read_before_are_carried_first(void **state)
     close_bridge(&f);
 }
 
-static void one_direction_ends_and_the_other_continues(void **state)
+TEST(one_direction_ends_and_the_other_continues)
 {
     struct fixture f;
     char byte;
@@ -139,7 +139,7 @@ static void one_direction_ends_and_the_other_continues(void **state)
 }
 
 /* mgpud discards data of a client that has left. */
-static void the_client_s_side_waits_for_the_job_s_to_close(void **state)
+TEST(the_client_s_side_waits_for_the_job_s_to_close)
 {
     struct fixture f;
     open_bridge(&f, BRIDGE_CLIENT);
@@ -153,7 +153,7 @@ static void the_client_s_side_waits_for_the_job_s_to_close(void **state)
     close_bridge(&f);
 }
 
-static void a_framed_side_that_closes_without_an_end_is_a_cut(void **state)
+TEST(a_framed_side_that_closes_without_an_end_is_a_cut)
 {
     static const enum bridge_side sides[] = { BRIDGE_JOB, BRIDGE_CLIENT };
     for (size_t i = 0; i < 2; i++) {
@@ -167,7 +167,7 @@ static void a_framed_side_that_closes_without_an_end_is_a_cut(void **state)
     }
 }
 
-static void a_frame_above_the_limit_ends_the_connection(void **state)
+TEST(a_frame_above_the_limit_ends_the_connection)
 {
     struct fixture f;
     open_bridge(&f, BRIDGE_JOB);
@@ -185,7 +185,7 @@ static size_t fill(struct fixture *f, int fd, const uint8_t *bytes, size_t lengt
     return sent;
 }
 
-static void a_reader_that_stops_stops_the_sender_at_a_bounded_amount(void **state)
+TEST(a_reader_that_stops_stops_the_sender_at_a_bounded_amount)
 {
     static uint8_t piece[4096];
     static const enum bridge_side sides[] = { BRIDGE_JOB, BRIDGE_CLIENT };
@@ -200,19 +200,4 @@ static void a_reader_that_stops_stops_the_sender_at_a_bounded_amount(void **stat
         assert_true(framed > 0 && f.bridge.to_plain.capacity < (1U << 20));
         close_bridge(&f);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_become_frames_and_frames_bytes),
-        cmocka_unit_test(the_client_s_side_uses_the_opposite_frames),
-        cmocka_unit_test(bytes_read_before_are_carried_first),
-        cmocka_unit_test(one_direction_ends_and_the_other_continues),
-        cmocka_unit_test(the_client_s_side_waits_for_the_job_s_to_close),
-        cmocka_unit_test(a_framed_side_that_closes_without_an_end_is_a_cut),
-        cmocka_unit_test(a_frame_above_the_limit_ends_the_connection),
-        cmocka_unit_test(a_reader_that_stops_stops_the_sender_at_a_bounded_amount),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

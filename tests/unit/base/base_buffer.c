@@ -6,14 +6,14 @@
 #include "base/buffer.h"
 #include "unit_test.h"
 
-static void an_empty_buffer_reads_as_an_empty_text(void **state)
+TEST(an_empty_buffer_reads_as_an_empty_text)
 {
     _cleanup_buffer_ struct buffer buffer = { 0 };
     assert_string_equal(buffer_text(&buffer), "");
     assert_int_equal(buffer.length, 0);
 }
 
-static void bytes_come_back_as_they_were_appended(void **state)
+TEST(bytes_come_back_as_they_were_appended)
 {
     _cleanup_buffer_ struct buffer buffer = { 0 };
     for (int i = 0; i < 10000; i++) {
@@ -25,7 +25,7 @@ static void bytes_come_back_as_they_were_appended(void **state)
         assert_int_equal(buffer.bytes[i], i % 251);
 }
 
-static void nul_bytes_are_bytes_like_others(void **state)
+TEST(nul_bytes_are_bytes_like_others)
 {
     _cleanup_buffer_ struct buffer buffer = { 0 };
     buffer_append(&buffer, "a\0b", 3);
@@ -33,7 +33,7 @@ static void nul_bytes_are_bytes_like_others(void **state)
     assert_memory_equal(buffer.bytes, "a\0b", 3);
 }
 
-static void appending_nothing_changes_nothing(void **state)
+TEST(appending_nothing_changes_nothing)
 {
     _cleanup_buffer_ struct buffer buffer = { 0 };
     buffer_append(&buffer, NULL, 0);
@@ -42,7 +42,7 @@ static void appending_nothing_changes_nothing(void **state)
     assert_int_equal(buffer.length, 0);
 }
 
-static void formatted_text_longer_than_the_capacity_is_not_cut(void **state)
+TEST(formatted_text_longer_than_the_capacity_is_not_cut)
 {
     _cleanup_buffer_ struct buffer buffer = { 0 };
     buffer_printf(&buffer, "%0500d|", 7);
@@ -51,7 +51,7 @@ static void formatted_text_longer_than_the_capacity_is_not_cut(void **state)
     assert_string_equal(buffer_text(&buffer) + 499, "7|end");
 }
 
-static void the_text_does_not_count_its_terminator(void **state)
+TEST(the_text_does_not_count_its_terminator)
 {
     _cleanup_buffer_ struct buffer buffer = { 0 };
     buffer_append_text(&buffer, "ab");
@@ -61,7 +61,7 @@ static void the_text_does_not_count_its_terminator(void **state)
     assert_int_equal(buffer.length, 3);
 }
 
-static void taking_the_text_leaves_an_empty_buffer(void **state)
+TEST(taking_the_text_leaves_an_empty_buffer)
 {
     struct buffer buffer = { 0 };
     buffer_append_text(&buffer, "mine");
@@ -72,26 +72,11 @@ static void taking_the_text_leaves_an_empty_buffer(void **state)
     assert_int_equal(buffer.capacity, 0);
 }
 
-static void clearing_twice_is_harmless(void **state)
+TEST(clearing_twice_is_harmless)
 {
     struct buffer buffer = { 0 };
     buffer_append_text(&buffer, "x");
     buffer_clear(&buffer);
     buffer_clear(&buffer);
     assert_null(buffer.bytes);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_empty_buffer_reads_as_an_empty_text),
-        cmocka_unit_test(bytes_come_back_as_they_were_appended),
-        cmocka_unit_test(nul_bytes_are_bytes_like_others),
-        cmocka_unit_test(appending_nothing_changes_nothing),
-        cmocka_unit_test(formatted_text_longer_than_the_capacity_is_not_cut),
-        cmocka_unit_test(the_text_does_not_count_its_terminator),
-        cmocka_unit_test(taking_the_text_leaves_an_empty_buffer),
-        cmocka_unit_test(clearing_twice_is_harmless),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

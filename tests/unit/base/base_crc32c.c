@@ -2,7 +2,7 @@
 #include "base/crc32c.h"
 #include "unit_test.h"
 
-static void the_checksum_is_castagnolis(void **state)
+TEST(the_checksum_is_castagnolis)
 {
     assert_int_equal(crc32c(0, "123456789", 9), 0xe3069283U);
     assert_int_equal(crc32c(crc32c(0, "1234", 4), "56789", 5), 0xe3069283U);
@@ -10,7 +10,7 @@ static void the_checksum_is_castagnolis(void **state)
     assert_int_equal(crc32c(0, zeros, sizeof(zeros)), 0x8a9136aaU);
 }
 
-static void it_does_not_depend_on_how_the_bytes_are_cut(void **state)
+TEST(it_does_not_depend_on_how_the_bytes_are_cut)
 {
     uint8_t bytes[67];
     for (size_t i = 0; i < sizeof(bytes); i++)
@@ -21,13 +21,4 @@ static void it_does_not_depend_on_how_the_bytes_are_cut(void **state)
     assert_int_equal(single, whole);
     for (size_t cut = 0; cut <= sizeof(bytes); cut++)
         assert_int_equal(crc32c(crc32c(0, bytes, cut), bytes + cut, sizeof(bytes) - cut), whole);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_checksum_is_castagnolis),
-        cmocka_unit_test(it_does_not_depend_on_how_the_bytes_are_cut),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

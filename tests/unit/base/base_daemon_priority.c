@@ -26,26 +26,26 @@ static void assert_score(const char *before, const char *expected)
     (void)close(fd);
 }
 
-static void a_spared_process_becomes_as_others(void **state)
+TEST(a_spared_process_becomes_as_others)
 {
     assert_score("-1000\n", "0");
     assert_score("-1\n", "0");
 }
 
-static void a_score_that_is_higher_stays(void **state)
+TEST(a_score_that_is_higher_stays)
 {
     assert_score("0\n", "0\n");
     assert_score("300\n", "300\n");
 }
 
-static void a_score_that_cannot_be_written_is_an_error(void **state)
+TEST(a_score_that_cannot_be_written_is_an_error)
 {
     int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     assert_int_equal(daemon_priority_reset_oom_score(fd), -EBADF);
     (void)close(fd);
 }
 
-static void priorities_become_usual(void **state)
+TEST(priorities_become_usual)
 {
     int status = 0;
     pid_t pid = fork();
@@ -58,15 +58,4 @@ static void priorities_become_usual(void **state)
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(WEXITSTATUS(status), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_spared_process_becomes_as_others),
-        cmocka_unit_test(a_score_that_is_higher_stays),
-        cmocka_unit_test(a_score_that_cannot_be_written_is_an_error),
-        cmocka_unit_test(priorities_become_usual),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,6 +26,8 @@ static int teardown(void **state)
     return 0;
 }
 
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
 /* The lowest free descriptor: the same before and after if nothing is left open. */
 static int lowest_free(void)
 {
@@ -34,7 +36,7 @@ static int lowest_free(void)
     return fd;
 }
 
-static void a_descriptor_comes_along_and_is_closed_on_exec(void **state)
+CASE(a_descriptor_comes_along_and_is_closed_on_exec)
 {
     int packet = 7, received = 0, fd = -1;
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -47,7 +49,7 @@ static void a_descriptor_comes_along_and_is_closed_on_exec(void **state)
     (void)close(null);
 }
 
-static void a_packet_may_come_alone(void **state)
+CASE(a_packet_may_come_alone)
 {
     int packet = 7, received = 0, fd = 99;
     assert_int_equal(descriptor_send(pair[0], &packet, sizeof(packet), -1), 0);
@@ -55,7 +57,7 @@ static void a_packet_may_come_alone(void **state)
     assert_int_equal(fd, -1);
 }
 
-static void a_packet_of_another_length_leaves_nothing_open(void **state)
+CASE(a_packet_of_another_length_leaves_nothing_open)
 {
     int free_before = lowest_free(), fd = -1;
     char packet[8] = "1234567", received[4];
@@ -67,7 +69,7 @@ static void a_packet_of_another_length_leaves_nothing_open(void **state)
     assert_int_equal(lowest_free(), free_before);
 }
 
-static void a_second_packet_is_not_offered_before_the_first_is_read(void **state)
+CASE(a_second_packet_is_not_offered_before_the_first_is_read)
 {
     int packet = 7, received = 0, fd = -1;
     assert_int_equal(descriptor_offer(pair[0], &packet, sizeof(packet), pair[0]), 0);
@@ -78,7 +80,7 @@ static void a_second_packet_is_not_offered_before_the_first_is_read(void **state
     assert_int_equal(descriptor_receive(pair[1], &received, sizeof(received), &fd), 1);
 }
 
-static void the_end_of_the_other_side_is_reported(void **state)
+CASE(the_end_of_the_other_side_is_reported)
 {
     int packet = 7, fd = -1;
     (void)close(pair[0]);
@@ -86,7 +88,7 @@ static void the_end_of_the_other_side_is_reported(void **state)
     assert_int_equal(descriptor_send(pair[1], &packet, sizeof(packet), -1), -EPIPE);
 }
 
-static void more_are_allowed_up_to_the_hard_limit(void **state)
+CASE(more_are_allowed_up_to_the_hard_limit)
 {
     struct rlimit now, few = { .rlim_cur = 64, .rlim_max = 128 };
     pid_t child = fork(); // the hard limit does not come back
@@ -101,19 +103,4 @@ static void more_are_allowed_up_to_the_hard_limit(void **state)
     int status = -1;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_descriptor_comes_along_and_is_closed_on_exec),
-        CASE(a_packet_may_come_alone),
-        CASE(a_packet_of_another_length_leaves_nothing_open),
-        CASE(a_second_packet_is_not_offered_before_the_first_is_read),
-        CASE(the_end_of_the_other_side_is_reported),
-        CASE(more_are_allowed_up_to_the_hard_limit),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

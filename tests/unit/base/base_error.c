@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "unit_test.h"
 
-static void setting_an_error_returns_its_code(void **state)
+TEST(setting_an_error_returns_its_code)
 {
     struct error err = { 0 };
     assert_int_equal(error_set(&err, -EINVAL, "job asks for %d GPUs", 9), -EINVAL);
@@ -15,7 +15,7 @@ static void setting_an_error_returns_its_code(void **state)
     assert_string_equal(err.message, "job asks for 9 GPUs");
 }
 
-static void a_caller_without_interest_gives_null(void **state)
+TEST(a_caller_without_interest_gives_null)
 {
     assert_int_equal(error_set(NULL, -EPERM, "no"), -EPERM);
     assert_int_equal(error_set_errno(NULL, -EIO, "no"), -EIO);
@@ -23,14 +23,14 @@ static void a_caller_without_interest_gives_null(void **state)
     assert_true(error_hint(NULL, "hint") < 0);
 }
 
-static void an_errno_is_told_in_words(void **state)
+TEST(an_errno_is_told_in_words)
 {
     struct error err = { 0 };
     assert_int_equal(error_set_errno(&err, -ENOENT, "cannot open %s", "/x"), -ENOENT);
     assert_string_equal(err.message, "cannot open /x: No such file or directory");
 }
 
-static void wrapping_puts_the_context_before_the_sentence(void **state)
+TEST(wrapping_puts_the_context_before_the_sentence)
 {
     struct error err = { 0 };
     (void)error_set(&err, -EIO, "disk broke");
@@ -38,7 +38,7 @@ static void wrapping_puts_the_context_before_the_sentence(void **state)
     assert_string_equal(err.message, "job 7: disk broke");
 }
 
-static void a_new_sentence_drops_the_old_hint(void **state)
+TEST(a_new_sentence_drops_the_old_hint)
 {
     struct error err = { 0 };
     (void)error_set(&err, -EINVAL, "first");
@@ -48,7 +48,7 @@ static void a_new_sentence_drops_the_old_hint(void **state)
     assert_string_equal(err.hint, "");
 }
 
-static void a_sentence_that_is_too_long_is_cut(void **state)
+TEST(a_sentence_that_is_too_long_is_cut)
 {
     struct error err = { 0 };
     char text[2000];
@@ -60,17 +60,4 @@ static void a_sentence_that_is_too_long_is_cut(void **state)
     (void)error_hint(&err, "%s", text);
     assert_int_equal(strlen(err.hint), sizeof(err.hint) - 1);
     assert_int_equal(err.code, -EIO);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(setting_an_error_returns_its_code),
-        cmocka_unit_test(a_caller_without_interest_gives_null),
-        cmocka_unit_test(an_errno_is_told_in_words),
-        cmocka_unit_test(wrapping_puts_the_context_before_the_sentence),
-        cmocka_unit_test(a_new_sentence_drops_the_old_hint),
-        cmocka_unit_test(a_sentence_that_is_too_long_is_cut),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,6 +53,8 @@ static int leave(void **state)
     return 0;
 }
 
+#define CASE(name, place) TEST_ON(name, struct place *place, enter, leave)
+
 struct note {
     uint32_t number;
     char *text;
@@ -63,18 +65,16 @@ static const struct record_field note_fields[] = {
 };
 static const struct record_type note_record = RECORD_TYPE(900, "note", struct note, note_fields);
 
-static void a_written_file_reads_back(void **state)
+CASE(a_written_file_reads_back, place)
 {
-    struct place *place = *state;
     _cleanup_buffer_ struct buffer bytes = { 0 };
     assert_int_equal(file_write(place->dirfd, "f", "hello", 5, true), 0);
     assert_int_equal(file_read(place->dirfd, "f", 5, &bytes), 0);
     assert_string_equal(buffer_text(&bytes), "hello");
 }
 
-static void a_durable_file_and_its_directory_are_synced(void **state)
+CASE(a_durable_file_and_its_directory_are_synced, place)
 {
-    struct place *place = *state;
     n_synced = 0;
     assert_int_equal(file_write(place->dirfd, "f", "hello", 5, false), 0);
     assert_int_equal(n_synced, 0);
@@ -87,9 +87,8 @@ static void a_durable_file_and_its_directory_are_synced(void **state)
     fails_at = -1;
 }
 
-static void a_written_file_is_private_and_leaves_no_temporary(void **state)
+CASE(a_written_file_is_private_and_leaves_no_temporary, place)
 {
-    struct place *place = *state;
     struct stat st;
     assert_int_equal(file_write(place->dirfd, "f", "x", 1, false), 0);
     assert_int_equal(fstatat(place->dirfd, "f", &st, 0), 0);
@@ -97,9 +96,8 @@ static void a_written_file_is_private_and_leaves_no_temporary(void **state)
     assert_int_equal(faccessat(place->dirfd, "f.tmp", F_OK, 0), -1);
 }
 
-static void writing_again_replaces_the_whole_file(void **state)
+CASE(writing_again_replaces_the_whole_file, place)
 {
-    struct place *place = *state;
     _cleanup_buffer_ struct buffer bytes = { 0 };
     assert_int_equal(file_write(place->dirfd, "f", "a long first text", 17, false), 0);
     assert_int_equal(file_write(place->dirfd, "f", "short", 5, false), 0);
@@ -107,17 +105,15 @@ static void writing_again_replaces_the_whole_file(void **state)
     assert_string_equal(buffer_text(&bytes), "short");
 }
 
-static void a_file_over_the_limit_is_refused(void **state)
+CASE(a_file_over_the_limit_is_refused, place)
 {
-    struct place *place = *state;
     _cleanup_buffer_ struct buffer bytes = { 0 };
     assert_int_equal(file_write(place->dirfd, "f", "hello", 5, false), 0);
     assert_int_equal(file_read(place->dirfd, "f", 4, &bytes), -EFBIG);
 }
 
-static void a_symlink_is_never_followed(void **state)
+CASE(a_symlink_is_never_followed, place)
 {
-    struct place *place = *state;
     _cleanup_buffer_ struct buffer bytes = { 0 };
     assert_int_equal(symlinkat("/etc/passwd", place->dirfd, "f"), 0);
     assert_int_equal(file_read(place->dirfd, "f", 1U << 20, &bytes), -ELOOP);
@@ -125,9 +121,8 @@ static void a_symlink_is_never_followed(void **state)
     assert_int_equal(file_write(place->dirfd, "g", "x", 1, false), -ELOOP);
 }
 
-static void a_missing_file_says_so(void **state)
+CASE(a_missing_file_says_so, place)
 {
-    struct place *place = *state;
     struct note note = { 0 };
     struct error err = { 0 };
     _cleanup_buffer_ struct buffer bytes = { 0 };
@@ -136,18 +131,16 @@ static void a_missing_file_says_so(void **state)
     assert_string_equal(err.message, "cannot read none: No such file or directory");
 }
 
-static void a_name_that_is_too_long_is_refused(void **state)
+CASE(a_name_that_is_too_long_is_refused, place)
 {
-    struct place *place = *state;
     char name[300];
     memset(name, 'n', sizeof(name) - 1);
     name[sizeof(name) - 1] = '\0';
     assert_int_equal(file_write(place->dirfd, name, "x", 1, false), -ENAMETOOLONG);
 }
 
-static void a_record_file_reads_back(void **state)
+CASE(a_record_file_reads_back, place)
 {
-    struct place *place = *state;
     char text[] = "text";
     const struct note note = { .number = 7, .text = text };
     struct note back = { 0 };
@@ -158,9 +151,8 @@ static void a_record_file_reads_back(void **state)
     record_clear(&note_record, &back);
 }
 
-static void a_torn_record_file_is_refused(void **state)
+CASE(a_torn_record_file_is_refused, place)
 {
-    struct place *place = *state;
     const struct note note = { .number = 7 };
     struct note back = { 0 };
     _cleanup_buffer_ struct buffer bytes = { 0 };
@@ -169,9 +161,8 @@ static void a_torn_record_file_is_refused(void **state)
     assert_int_equal(file_read_record(place->dirfd, "r", &note_record, &back, NULL), -EBADMSG);
 }
 
-static void directories_are_made_with_their_parents(void **state)
+CASE(directories_are_made_with_their_parents, place)
 {
-    struct place *place = *state;
     struct stat st;
     _cleanup_free_ char *path = xasprintf("%s/a/b/c", place->path);
     assert_int_equal(make_directories(path, 0700), 0);
@@ -180,19 +171,17 @@ static void directories_are_made_with_their_parents(void **state)
     assert_int_equal(st.st_mode & 0777, 0700);
 }
 
-static void a_file_in_the_way_of_a_directory_is_an_error(void **state)
+CASE(a_file_in_the_way_of_a_directory_is_an_error, place)
 {
-    struct place *place = *state;
     _cleanup_free_ char *path = xasprintf("%s/f/below", place->path);
     assert_int_equal(file_write(place->dirfd, "f", "x", 1, false), 0);
     assert_int_equal(make_directories(path, 0700), -ENOTDIR);
     assert_int_equal(make_directories("", 0700), -ENOENT);
 }
 
-static void a_lock_is_seen_by_others_and_dies_with_its_owner(void **state)
+CASE(a_lock_is_seen_by_others_and_dies_with_its_owner, place)
 {
-    struct place *place = *state;
-    int fd = openat(place->dirfd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    _cleanup_close_ int fd = openat(place->dirfd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     int ready[2], leave_pipe[2];
     assert_int_equal(pipe(ready), 0);
     assert_int_equal(pipe(leave_pipe), 0);
@@ -219,10 +208,9 @@ static void a_lock_is_seen_by_others_and_dies_with_its_owner(void **state)
     (void)close(ready[1]);
     (void)close(leave_pipe[0]);
     (void)close(leave_pipe[1]);
-    (void)close(fd);
 }
 
-static void an_interrupted_pipe_still_gets_every_byte(void **state)
+TEST(an_interrupted_pipe_still_gets_every_byte)
 {
     int ends[2];
     assert_int_equal(pipe(ends), 0);
@@ -246,10 +234,8 @@ static void an_interrupted_pipe_still_gets_every_byte(void **state)
     assert_int_equal(write_all(-1, "x", 1), -EBADF);
 }
 
-#define in_place(test) cmocka_unit_test_setup_teardown(test, enter, leave)
-
 /* As any user could who may read the file. */
-static void a_lock_for_reading_keeps_nobody_out(void **state)
+TEST(a_lock_for_reading_keeps_nobody_out)
 {
     static char path[] = "/tmp/mgpu-lock-XXXXXX";
     struct flock reading = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
@@ -268,7 +254,7 @@ static void a_lock_for_reading_keeps_nobody_out(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
-static void a_lock_file_of_an_older_version_becomes_private(void **state)
+TEST(a_lock_file_of_an_older_version_becomes_private)
 {
     static char path[] = "/tmp/mgpu-lock-XXXXXX";
     struct stat file;
@@ -280,27 +266,4 @@ static void a_lock_file_of_an_older_version_becomes_private(void **state)
     (void)close(own);
     (void)close(old);
     assert_int_equal(unlink(path), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_lock_for_reading_keeps_nobody_out),
-        cmocka_unit_test(a_lock_file_of_an_older_version_becomes_private),
-        in_place(a_written_file_reads_back),
-        in_place(a_durable_file_and_its_directory_are_synced),
-        in_place(a_written_file_is_private_and_leaves_no_temporary),
-        in_place(writing_again_replaces_the_whole_file),
-        in_place(a_file_over_the_limit_is_refused),
-        in_place(a_symlink_is_never_followed),
-        in_place(a_missing_file_says_so),
-        in_place(a_name_that_is_too_long_is_refused),
-        in_place(a_record_file_reads_back),
-        in_place(a_torn_record_file_is_refused),
-        in_place(directories_are_made_with_their_parents),
-        in_place(a_file_in_the_way_of_a_directory_is_an_error),
-        in_place(a_lock_is_seen_by_others_and_dies_with_its_owner),
-        cmocka_unit_test(an_interrupted_pipe_still_gets_every_byte),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

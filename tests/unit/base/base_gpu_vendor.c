@@ -4,9 +4,8 @@
 #include "base/gpu_vendor.h"
 #include "unit_test.h"
 
-static void no_two_rows_have_a_number_or_a_word(void **state)
+TEST(no_two_rows_have_a_number_or_a_word)
 {
-    (void)state;
     for (size_t i = 0; i < gpu_vendors_count; i++) {
         assert_ptr_equal(gpu_vendor_of(gpu_vendors[i].number), &gpu_vendors[i]);
         assert_ptr_equal(gpu_vendor_by_backend(gpu_vendors[i].backend), &gpu_vendors[i]);
@@ -16,16 +15,14 @@ static void no_two_rows_have_a_number_or_a_word(void **state)
     assert_null(gpu_vendor_by_backend("auto"));
 }
 
-static void a_number_that_no_row_has_is_of_no_driver(void **state)
+TEST(a_number_that_no_row_has_is_of_no_driver)
 {
-    (void)state;
     assert_true(gpu_vendor_of(UINT32_MAX)->is_made_up);
 }
 
 /* Code takes the first variable as the list, and nodes as names with a number behind them. */
-static void each_row_begins_with_a_list_and_has_nodes_that_can_be_found(void **state)
+TEST(each_row_begins_with_a_list_and_has_nodes_that_can_be_found)
 {
-    (void)state;
     for (size_t i = 0; i < gpu_vendors_count; i++) {
         const struct gpu_vendor *vendor = &gpu_vendors[i];
         const struct gpu_vendor *seen = gpu_vendor_seen(vendor->number);
@@ -50,11 +47,10 @@ static void each_row_begins_with_a_list_and_has_nodes_that_can_be_found(void **s
     }
 }
 
-static void variables_are_known_by_their_names_alone(void **state)
+TEST(variables_are_known_by_their_names_alone)
 {
     static const char *const lists[] = { "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
         "HIP_VISIBLE_DEVICES" };
-    (void)state;
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
         assert_true(gpu_vendor_has_variable(lists[i]));
         assert_true(gpu_vendor_lists(lists[i]));
@@ -67,15 +63,4 @@ static void variables_are_known_by_their_names_alone(void **state)
     assert_true(gpu_vendor_has_prefix("CUDA_HOME"));
     assert_false(gpu_vendor_has_prefix("CUDAX"));
     assert_false(gpu_vendor_has_prefix(""));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_two_rows_have_a_number_or_a_word),
-        cmocka_unit_test(a_number_that_no_row_has_is_of_no_driver),
-        cmocka_unit_test(each_row_begins_with_a_list_and_has_nodes_that_can_be_found),
-        cmocka_unit_test(variables_are_known_by_their_names_alone),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 
 #define COUNT 1000
 
-static void moments_come_by_time_and_then_by_number(void **state)
+TEST(moments_come_by_time_and_then_by_number)
 {
     struct heap heap = { 0 };
     uint32_t random = 1;
@@ -22,12 +22,4 @@ static void moments_come_by_time_and_then_by_number(void **state)
     }
     assert_int_equal(heap.count, 0);
     heap_clear(&heap);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(moments_come_by_time_and_then_by_number),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

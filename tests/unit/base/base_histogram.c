@@ -2,7 +2,7 @@
 #include "base/histogram.h"
 #include "unit_test.h"
 
-static void a_value_counts_up_to_the_first_bound_that_holds_it(void **state)
+TEST(a_value_counts_up_to_the_first_bound_that_holds_it)
 {
     struct histogram histogram = { 0 };
     const struct histogram_scale scale = { 2, { 1, 5 } };
@@ -15,7 +15,7 @@ static void a_value_counts_up_to_the_first_bound_that_holds_it(void **state)
     assert_true(histogram.sum == 1e9 + 13);
 }
 
-static void bounds_ascend(void **state)
+TEST(bounds_ascend)
 {
     const struct histogram_scale *scales[] = { &histogram_of_work, &histogram_of_turns, &histogram_of_jobs };
     for (size_t k = 0; k < 3; k++) {
@@ -23,13 +23,4 @@ static void bounds_ascend(void **state)
         for (size_t i = 1; i < scales[k]->count; i++)
             assert_true(scales[k]->bounds[i] > scales[k]->bounds[i - 1]);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_value_counts_up_to_the_first_bound_that_holds_it),
-        cmocka_unit_test(bounds_ascend),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

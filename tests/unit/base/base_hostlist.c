@@ -16,7 +16,7 @@ static char *joined(const struct strings *names)
     return out.length > 0 ? buffer_take(&out) : xstrdup("");
 }
 
-static void a_short_list_has_the_names_it_stands_for(void **state)
+TEST(a_short_list_has_the_names_it_stands_for)
 {
     static const char *const rows[][2] = {
         { "box", "box" },
@@ -34,7 +34,7 @@ static void a_short_list_has_the_names_it_stands_for(void **state)
     }
 }
 
-static void names_become_a_short_list(void **state)
+TEST(names_become_a_short_list)
 {
     static const char *const rows[][2] = {
         { "box", "box" },
@@ -72,7 +72,7 @@ static char *set_of(struct strings *names)
     return buffer_take(&out);
 }
 
-static void a_short_list_has_the_names_it_was_made_of(void **state)
+TEST(a_short_list_has_the_names_it_was_made_of)
 {
     static const char *const prefixes[] = { "n", "r1n", "gpu-0", "n1x" };
     uint32_t random = 1;
@@ -92,7 +92,7 @@ static void a_short_list_has_the_names_it_was_made_of(void **state)
     }
 }
 
-static void what_is_no_list_is_refused(void **state)
+TEST(what_is_no_list_is_refused)
 {
     static const char *const rows[] = { "gpu[1-", "gpu1]", "gpu[]", "gpu[a]", "gpu[3-1]", "gpu[1-2-3]" };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -103,15 +103,4 @@ static void what_is_no_list_is_refused(void **state)
     }
     _cleanup_strings_ struct strings names = { 0 };
     assert_int_equal(hostlist_expand("n[0-99999]", &names, NULL), -E2BIG);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_short_list_has_the_names_it_stands_for),
-        cmocka_unit_test(names_become_a_short_list),
-        cmocka_unit_test(a_short_list_has_the_names_it_was_made_of),
-        cmocka_unit_test(what_is_no_list_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,6 +30,8 @@ static int restore(void **state)
     return close(saved_stderr) | close(ends[0]);
 }
 
+#define CASE(name) TEST_WITH(name, redirect, restore)
+
 /* Ends the redirection; the log is in `text`. */
 static void collect(void)
 {
@@ -57,7 +59,7 @@ static void pretend_journal(void)
     assert_int_equal(setenv("JOURNAL_STREAM", stream, 1), 0);
 }
 
-static void a_line_names_the_program_and_its_level(void **state)
+CASE(a_line_names_the_program_and_its_level)
 {
     log_open("mgpud", false);
     log_error("job %d is lost", 7);
@@ -67,7 +69,7 @@ static void a_line_names_the_program_and_its_level(void **state)
     assert_non_null(strstr(text, "Z mgpud: ready\n"));
 }
 
-static void debug_lines_need_verbose(void **state)
+CASE(debug_lines_need_verbose)
 {
     log_open("mgpud", false);
     log_debug("hidden");
@@ -78,7 +80,7 @@ static void debug_lines_need_verbose(void **state)
     assert_non_null(strstr(text, "shown"));
 }
 
-static void a_user_cannot_forge_a_line(void **state)
+CASE(a_user_cannot_forge_a_line)
 {
     log_open("mgpud", false);
     log_warning("name is %s", "a\nerror: all is lost\x1b[31m");
@@ -88,7 +90,7 @@ static void a_user_cannot_forge_a_line(void **state)
     assert_non_null(strstr(text, "warning: name is a\\x0aerror"));
 }
 
-static void the_journal_gets_a_level_it_understands(void **state)
+CASE(the_journal_gets_a_level_it_understands)
 {
     pretend_journal();
     log_open("mgpud", false);
@@ -98,7 +100,7 @@ static void the_journal_gets_a_level_it_understands(void **state)
 }
 
 /* The variable is inherited by programs whose standard error is a file. */
-static void a_file_is_no_journal(void **state)
+CASE(a_file_is_no_journal)
 {
     assert_int_equal(setenv("JOURNAL_STREAM", "8:1", 1), 0);
     log_open("mgpud", false);
@@ -107,7 +109,7 @@ static void a_file_is_no_journal(void **state)
     assert_non_null(strstr(text, "Z mgpud: warning: careful\n"));
 }
 
-static void lines_of_the_journal_have_fields(void **state)
+CASE(lines_of_the_journal_have_fields)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     char folder[] = "/tmp/mgpu-log-XXXXXX", got[4096];
@@ -143,7 +145,7 @@ static void lines_of_the_journal_have_fields(void **state)
     (void)rmdir(folder);
 }
 
-static void a_job_is_named_also_without_a_journal(void **state)
+CASE(a_job_is_named_also_without_a_journal)
 {
     log_open("mgpud", false);
     log_job(LOG_ERROR, 7, "is lost on %s", "gpu1");
@@ -153,7 +155,7 @@ static void a_job_is_named_also_without_a_journal(void **state)
     assert_non_null(strstr(text, "Z mgpud: node gpu1: up\n"));
 }
 
-static void a_line_that_is_too_long_is_cut(void **state)
+CASE(a_line_that_is_too_long_is_cut)
 {
     char long_text[5000];
     memset(long_text, 'x', sizeof(long_text) - 1);
@@ -166,7 +168,7 @@ static void a_line_that_is_too_long_is_cut(void **state)
 }
 
 /* Fills the pipe and takes all out of it again. */
-static void a_full_pipe_loses_lines_and_says_how_many(void **state)
+CASE(a_full_pipe_loses_lines_and_says_how_many)
 {
     static char line[1000];
     memset(line, 'x', sizeof(line) - 1);
@@ -181,22 +183,4 @@ static void a_full_pipe_loses_lines_and_says_how_many(void **state)
     collect();
     assert_non_null(strstr(text, " lines were lost because the log was not read\n"));
     assert_non_null(strstr(text, "Z mgpud: after\n"));
-}
-
-#define redirected(test) cmocka_unit_test_setup_teardown(test, redirect, restore)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        redirected(a_line_names_the_program_and_its_level),
-        redirected(debug_lines_need_verbose),
-        redirected(a_user_cannot_forge_a_line),
-        redirected(the_journal_gets_a_level_it_understands),
-        redirected(a_file_is_no_journal),
-        redirected(lines_of_the_journal_have_fields),
-        redirected(a_job_is_named_also_without_a_journal),
-        redirected(a_line_that_is_too_long_is_cut),
-        redirected(a_full_pipe_loses_lines_and_says_how_many),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

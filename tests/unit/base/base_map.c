@@ -48,7 +48,7 @@ static struct item *find(const struct map *map, uint64_t key)
     return link != NULL ? item_at(link) : NULL;
 }
 
-static void each_item_is_in_the_chain_of_its_hash_until_it_is_removed(void **state)
+TEST(each_item_is_in_the_chain_of_its_hash_until_it_is_removed)
 {
     struct map map = { 0 };
     assert_null(find(&map, 1));
@@ -73,7 +73,7 @@ static void each_item_is_in_the_chain_of_its_hash_until_it_is_removed(void **sta
 }
 
 /* Also after the table has grown several times. */
-static void items_with_equal_hashes_come_the_last_one_first(void **state)
+TEST(items_with_equal_hashes_come_the_last_one_first)
 {
     struct map map = { 0 };
     for (unsigned i = 0; i < ITEMS; i++)
@@ -93,7 +93,7 @@ static void items_with_equal_hashes_come_the_last_one_first(void **state)
     map_clear(&map, release);
 }
 
-static void a_loop_along_all_chains_sees_each_item_once(void **state)
+TEST(a_loop_along_all_chains_sees_each_item_once)
 {
     struct map map = { 0 };
     static bool seen[ITEMS];
@@ -111,7 +111,7 @@ static void a_loop_along_all_chains_sees_each_item_once(void **state)
     map_clear(&map, release);
 }
 
-static void a_map_that_is_cleared_without_a_function_leaves_its_items(void **state)
+TEST(a_map_that_is_cleared_without_a_function_leaves_its_items)
 {
     struct map map = { 0 };
     struct item item = { .key = 7 };
@@ -121,7 +121,7 @@ static void a_map_that_is_cleared_without_a_function_leaves_its_items(void **sta
     assert_int_equal(item.key, 7);
 }
 
-static void hashes_of_numbers_fill_a_table_evenly(void **state)
+TEST(hashes_of_numbers_fill_a_table_evenly)
 {
     static unsigned buckets[256];
     for (uint64_t i = 0; i < 256 * 16; i++)
@@ -130,16 +130,4 @@ static void hashes_of_numbers_fill_a_table_evenly(void **state)
         assert_in_range(buckets[i], 1, 48);
     assert_true(map_hash(1) != map_hash(2));
     assert_true(map_hash_add(map_hash(1), 2) != map_hash_add(map_hash(2), 1));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_item_is_in_the_chain_of_its_hash_until_it_is_removed),
-        cmocka_unit_test(items_with_equal_hashes_come_the_last_one_first),
-        cmocka_unit_test(a_loop_along_all_chains_sees_each_item_once),
-        cmocka_unit_test(a_map_that_is_cleared_without_a_function_leaves_its_items),
-        cmocka_unit_test(hashes_of_numbers_fill_a_table_evenly),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "unit_test.h"
 
-static void fresh_memory_is_zero_and_never_null(void **state)
+TEST(fresh_memory_is_zero_and_never_null)
 {
     _cleanup_free_ unsigned char *bytes = xcalloc(100, 3);
     for (size_t i = 0; i < 300; i++)
@@ -20,7 +20,7 @@ static void fresh_memory_is_zero_and_never_null(void **state)
     assert_non_null(nothing);
 }
 
-static void copies_of_text_are_independent(void **state)
+TEST(copies_of_text_are_independent)
 {
     char text[] = "original";
     _cleanup_free_ char *copy = xstrdup(text);
@@ -31,22 +31,21 @@ static void copies_of_text_are_independent(void **state)
     assert_null(xstrdup(NULL));
 }
 
-static void text_is_formatted_to_its_full_length(void **state)
+TEST(text_is_formatted_to_its_full_length)
 {
     _cleanup_free_ char *text = xasprintf("%01000d", 5);
     assert_int_equal(strlen(text), 1000);
 }
 
-static void memory_for_libraries_is_never_null(void **state)
+TEST(memory_for_libraries_is_never_null)
 {
-    void *memory = xmalloc(0);
+    _cleanup_free_ void *memory = xmalloc(0);
     assert_non_null(memory);
     memory = xrealloc(memory, 0);
     assert_non_null(memory);
-    free(memory);
 }
 
-static void an_impossible_size_aborts(void **state)
+TEST(an_impossible_size_aborts)
 {
     pid_t pid = fork();
     assert_true(pid >= 0);
@@ -64,7 +63,7 @@ static void an_impossible_size_aborts(void **state)
     assert_true(WIFSIGNALED(status) || (WEXITSTATUS(status) != 2 && WEXITSTATUS(status) != 3));
 }
 
-static void a_descriptor_is_closed_at_the_end_of_its_scope(void **state)
+TEST(a_descriptor_is_closed_at_the_end_of_its_scope)
 {
     int number = -1;
     {
@@ -76,7 +75,7 @@ static void a_descriptor_is_closed_at_the_end_of_its_scope(void **state)
     assert_int_equal(errno, EBADF);
 }
 
-static void a_closed_descriptor_is_not_closed_again(void **state)
+TEST(a_closed_descriptor_is_not_closed_again)
 {
     int first = open("/dev/null", O_RDONLY | O_CLOEXEC);
     closep(&first);
@@ -87,7 +86,7 @@ static void a_closed_descriptor_is_not_closed_again(void **state)
     closep(&second);
 }
 
-static void what_was_given_away_is_not_cleaned_up(void **state)
+TEST(what_was_given_away_is_not_cleaned_up)
 {
     int kept = -1;
     char *text = NULL;
@@ -105,7 +104,7 @@ static void what_was_given_away_is_not_cleaned_up(void **state)
     freep(&text);
 }
 
-static void cleaning_up_keeps_errno(void **state)
+TEST(cleaning_up_keeps_errno)
 {
     int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     char *text = xstrdup("x");
@@ -113,20 +112,4 @@ static void cleaning_up_keeps_errno(void **state)
     closep(&fd);
     freep(&text);
     assert_int_equal(errno, EXDEV);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fresh_memory_is_zero_and_never_null),
-        cmocka_unit_test(copies_of_text_are_independent),
-        cmocka_unit_test(text_is_formatted_to_its_full_length),
-        cmocka_unit_test(memory_for_libraries_is_never_null),
-        cmocka_unit_test(an_impossible_size_aborts),
-        cmocka_unit_test(a_descriptor_is_closed_at_the_end_of_its_scope),
-        cmocka_unit_test(a_closed_descriptor_is_not_closed_again),
-        cmocka_unit_test(what_was_given_away_is_not_cleaned_up),
-        cmocka_unit_test(cleaning_up_keeps_errno),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 
 #define NAMES 1000U
 
-static void every_name_is_found_at_its_position_and_no_other_is(void **state)
+TEST(every_name_is_found_at_its_position_and_no_other_is)
 {
     static char names[NAMES][16];
     struct name_table table = { 0 };
@@ -26,12 +26,4 @@ static void every_name_is_found_at_its_position_and_no_other_is(void **state)
     assert_int_equal(name_table_find(&table, NULL), NAME_NONE);
     name_table_clear(&table);
     assert_int_equal(name_table_find(&table, "n0"), NAME_NONE);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_name_is_found_at_its_position_and_no_other_is),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,6 @@
 
 static bool is_full(const void *arg, uint32_t major_number, uint32_t minor_number)
 {
-    (void)arg;
     return major_number == 1 && minor_number == FULL_MINOR;
 }
 
@@ -320,10 +319,9 @@ static int try_way(size_t way)
     return WIFEXITED(status) ? WEXITSTATUS(status) : FAILED;
 }
 
-static void a_device_waits_however_it_is_opened_and_nothing_else_does(void **state)
+TEST(a_device_waits_however_it_is_opened_and_nothing_else_does)
 {
     int n_wrong = 0;
-    (void)state;
     for (size_t way = 0; way < sizeof(ways) / sizeof(ways[0]); way++) {
         int status = try_way(way);
         if (status == NO_GATE)
@@ -388,9 +386,8 @@ static _Noreturn void hold_a_crowd(void)
     _exit(n_held == CROWD && is_over ? AS_EXPECTED : NOT_AS_EXPECTED);
 }
 
-static void as_many_wait_as_there_are_threads(void **state)
+TEST(as_many_wait_as_there_are_threads)
 {
-    (void)state;
     pid_t pid = fork();
     if (pid == 0)
         hold_a_crowd();
@@ -416,9 +413,8 @@ static _Noreturn void crowd(void)
     _exit(does_wait && is_alone && is_over ? AS_EXPECTED : NOT_AS_EXPECTED);
 }
 
-static void those_that_have_gone_make_room_for_others(void **state)
+TEST(those_that_have_gone_make_room_for_others)
 {
-    (void)state;
     pid_t pid = fork();
     if (pid == 0)
         crowd();
@@ -442,19 +438,17 @@ static _Noreturn void interrupt(void)
     _exit(does_wait && is_over ? AS_EXPECTED : NOT_AS_EXPECTED);
 }
 
-static void one_that_waits_can_be_ended(void **state)
+TEST(one_that_waits_can_be_ended)
 {
-    (void)state;
     pid_t pid = fork();
     if (pid == 0)
         interrupt();
     expect_end(pid);
 }
 
-static void the_probe_says_whether_it_works_here(void **state)
+TEST(the_probe_says_whether_it_works_here)
 {
     struct error err = { 0 };
-    (void)state;
     int status = try_way(0), r = open_gate_probe(65534, &err);
     if (status == NO_GATE) {
         assert_true(r < 0);
@@ -468,12 +462,5 @@ int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], OPENING) == 0)
         return by_path();
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_device_waits_however_it_is_opened_and_nothing_else_does),
-        cmocka_unit_test(as_many_wait_as_there_are_threads),
-        cmocka_unit_test(those_that_have_gone_make_room_for_others),
-        cmocka_unit_test(one_that_waits_can_be_ended),
-        cmocka_unit_test(the_probe_says_whether_it_works_here),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run(NULL, NULL);
 }

@@ -51,9 +51,10 @@ static int teardown(void **state)
     return 0;
 }
 
-static void a_value_goes_into_the_member_that_its_row_names(void **state)
+#define CASE(name, options) TEST_ON(name, struct options *options, setup, teardown)
+
+CASE(a_value_goes_into_the_member_that_its_row_names, options)
 {
-    struct options *options = *state;
     struct error err;
     assert_int_equal(set(options, "loud", NULL, &err), 0);
     assert_int_equal(set(options, "word", "", &err), 0);
@@ -72,9 +73,8 @@ static void a_value_goes_into_the_member_that_its_row_names(void **state)
     assert_int_equal(options->expiry_ms, 120000);
 }
 
-static void a_flag_of_a_file_can_be_false(void **state)
+CASE(a_flag_of_a_file_can_be_false, options)
 {
-    struct options *options = *state;
     struct error err;
     assert_int_equal(set(options, "loud", "true", &err), 0);
     assert_true(options->is_loud);
@@ -82,11 +82,11 @@ static void a_flag_of_a_file_can_be_false(void **state)
     assert_false(options->is_loud);
 }
 
-static void an_inner_member_is_in_the_struct_that_the_target_points_to(void **state)
+CASE(an_inner_member_is_in_the_struct_that_the_target_points_to, options)
 {
     struct {
         struct options *options;
-    } outer = { *state };
+    } outer = { options };
     const struct option_row row = { 0, "count", "N", "", OPTION_INNER(count, struct options, count),
         OPTION_RANGE(0, 9) };
     struct error err;
@@ -94,9 +94,8 @@ static void an_inner_member_is_in_the_struct_that_the_target_points_to(void **st
     assert_int_equal(outer.options->count, 4);
 }
 
-static void a_path_is_made_absolute(void **state)
+CASE(a_path_is_made_absolute, options)
 {
-    struct options *options = *state;
     struct error err;
     char here[PATH_MAX];
     assert_non_null(getcwd(here, sizeof(here)));
@@ -111,9 +110,8 @@ static void a_path_is_made_absolute(void **state)
     assert_null(options->library);
 }
 
-static void a_value_that_is_refused_changes_nothing_and_is_named_as_it_was_typed(void **state)
+CASE(a_value_that_is_refused_changes_nothing_and_is_named_as_it_was_typed, options)
 {
-    struct options *options = *state;
     static const struct {
         const char *name, *value, *message;
     } bad[] = {
@@ -131,18 +129,4 @@ static void a_value_that_is_refused_changes_nothing_and_is_named_as_it_was_typed
     }
     static const struct options nothing = { 0 };
     assert_memory_equal(options, &nothing, sizeof(nothing));
-}
-
-#define with_options(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        with_options(a_value_goes_into_the_member_that_its_row_names),
-        with_options(a_flag_of_a_file_can_be_false),
-        with_options(an_inner_member_is_in_the_struct_that_the_target_points_to),
-        with_options(a_path_is_made_absolute),
-        with_options(a_value_that_is_refused_changes_nothing_and_is_named_as_it_was_typed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,21 +25,18 @@ static int set_gpus(void *target, const char *value, struct error *err)
 
 static int set_ids(void *target, const char *value, struct error *err)
 {
-    (void)err;
     note(target, "G", value);
     return 0;
 }
 
 static int set_quiet(void *target, const char *value, struct error *err)
 {
-    (void)err;
     note(target, "q", value);
     return 0;
 }
 
 static int set_watch(void *target, const char *value, struct error *err)
 {
-    (void)err;
     note(target, "w", value);
     return 0;
 }
@@ -100,89 +97,76 @@ static void refused(const char *const *words, int code, const char *part)
 
 #define WORDS(...) ((const char *const[]){ "prog", __VA_ARGS__, NULL })
 
-static void values_may_be_joined_or_apart(void **state)
+TEST(values_may_be_joined_or_apart)
 {
-    (void)state;
     check(WORDS("-g2", "-g", "3", "--gpus=4", "--gpus", "5"), false, "g=2;g=3;g=4;g=5;", "");
 }
 
-static void flags_may_be_joined(void **state)
+TEST(flags_may_be_joined)
 {
-    (void)state;
     check(WORDS("-qqg2"), false, "q;q;g=2;", "");
 }
 
-static void operands_move_to_the_end_in_their_order(void **state)
+TEST(operands_move_to_the_end_in_their_order)
 {
-    (void)state;
     check(WORDS("a", "-q", "b", "-g", "1", "c"), false, "q;g=1;", "a;b;c;");
 }
 
-static void a_user_command_keeps_its_own_options(void **state)
+TEST(a_user_command_keeps_its_own_options)
 {
-    (void)state;
     check(WORDS("-g1", "python", "-q", "--gpus"), true, "g=1;", "python;-q;--gpus;");
 }
 
-static void two_dashes_end_the_options(void **state)
+TEST(two_dashes_end_the_options)
 {
-    (void)state;
     check(WORDS("-q", "--", "-g", "x"), false, "q;", "-g;x;");
     check(WORDS("a", "--", "--"), false, "", "a;--;");
 }
 
-static void one_dash_is_an_operand(void **state)
+TEST(one_dash_is_an_operand)
 {
-    (void)state;
     check(WORDS("-", "-q"), false, "q;", "-;");
 }
 
-static void a_negative_number_can_be_a_value(void **state)
+TEST(a_negative_number_can_be_a_value)
 {
-    (void)state;
     check(WORDS("-g", "-5"), false, "g=-5;", "");
 }
 
-static void an_unambiguous_beginning_is_enough(void **state)
+TEST(an_unambiguous_beginning_is_enough)
 {
-    (void)state;
     check(WORDS("--qui", "--gpu-=1"), false, "q;G=1;", "");
     refused(WORDS("--gpu", "1"), -EINVAL, "--gpus, --gpu-ids");
 }
 
-static void an_optional_value_is_given_joined_only(void **state)
+TEST(an_optional_value_is_given_joined_only)
 {
-    (void)state;
     check(WORDS("-w", "5"), false, "w;", "5;");
     check(WORDS("-w5", "--watch=6", "--watch"), false, "w=5;w=6;w;", "");
 }
 
-static void a_slip_of_the_fingers_gets_a_suggestion(void **state)
+TEST(a_slip_of_the_fingers_gets_a_suggestion)
 {
-    (void)state;
     refused(WORDS("--gpsu=1"), -EINVAL, "Did you mean '--gpus'?");
     refused(WORDS("--zzzzzz"), -EINVAL, "unknown option '--zzzzzz'");
     refused(WORDS("-x"), -EINVAL, "unknown option '-x'");
 }
 
-static void a_missing_or_needless_value_is_refused(void **state)
+TEST(a_missing_or_needless_value_is_refused)
 {
-    (void)state;
     refused(WORDS("--gpus"), -EINVAL, "'--gpus' needs a value: N");
     refused(WORDS("-g"), -EINVAL, "'-g' needs a value: N");
     refused(WORDS("--quiet=1"), -EINVAL, "takes no value");
 }
 
-static void the_setter_decides_about_its_value(void **state)
+TEST(the_setter_decides_about_its_value)
 {
-    (void)state;
     refused(WORDS("-g", "bad"), -ERANGE, "no such number");
 }
 
-static void a_row_is_found_without_complaints(void **state)
+TEST(a_row_is_found_without_complaints)
 {
     static const struct option_row *const both[] = { first, second, NULL };
-    (void)state;
     assert_ptr_equal(options_find(both, "gpu-ids", 7), &first[1]);
     assert_ptr_equal(options_find(both, "gpus=2", 4), &first[0]);
     assert_ptr_equal(options_find(both, "qui", 3), &second[0]);
@@ -193,9 +177,8 @@ static void a_row_is_found_without_complaints(void **state)
     assert_null(options_find_letter(both, 'x'));
 }
 
-static void help_lists_rows_but_no_aliases(void **state)
+TEST(help_lists_rows_but_no_aliases)
 {
-    (void)state;
     _cleanup_free_ char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
@@ -205,11 +188,10 @@ static void help_lists_rows_but_no_aliases(void **state)
                               "  -G, --gpu-ids LIST  these GPUs\n");
 }
 
-static void help_of_several_tables_has_one_column(void **state)
+TEST(help_of_several_tables_has_one_column)
 {
     static const struct option_row wide[] = { { 0, "a-longer-name", "N", "a number" }, { 0 } };
     static const struct option_row *const both[] = { first, wide, NULL };
-    (void)state;
     _cleanup_free_ char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
@@ -229,7 +211,7 @@ static int set_word(void *target, const char *value, struct error *err)
     return 0;
 }
 
-static void presets_are_set_by_the_rows_that_show_them(void **state)
+TEST(presets_are_set_by_the_rows_that_show_them)
 {
     static const struct option_row good[] = { { 0, "word", "WORD", "a word", set_word, "shown" },
         { 0, "other", "WORD", "without a preset", set_word }, { 0 } };
@@ -237,31 +219,7 @@ static void presets_are_set_by_the_rows_that_show_them(void **state)
     const struct option_row *const one[] = { good, NULL }, *const both[] = { good, bad, NULL };
     const char *word = NULL;
     struct error err = { 0 };
-    (void)state;
     assert_int_equal(options_preset(one, &word, &err), 0);
     assert_string_equal(word, "shown");
     assert_int_equal(options_preset(both, &word, &err), -ERANGE);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_may_be_joined_or_apart),
-        cmocka_unit_test(flags_may_be_joined),
-        cmocka_unit_test(operands_move_to_the_end_in_their_order),
-        cmocka_unit_test(a_user_command_keeps_its_own_options),
-        cmocka_unit_test(two_dashes_end_the_options),
-        cmocka_unit_test(one_dash_is_an_operand),
-        cmocka_unit_test(a_negative_number_can_be_a_value),
-        cmocka_unit_test(an_unambiguous_beginning_is_enough),
-        cmocka_unit_test(an_optional_value_is_given_joined_only),
-        cmocka_unit_test(a_slip_of_the_fingers_gets_a_suggestion),
-        cmocka_unit_test(a_missing_or_needless_value_is_refused),
-        cmocka_unit_test(the_setter_decides_about_its_value),
-        cmocka_unit_test(a_row_is_found_without_complaints),
-        cmocka_unit_test(help_lists_rows_but_no_aliases),
-        cmocka_unit_test(help_of_several_tables_has_one_column),
-        cmocka_unit_test(presets_are_set_by_the_rows_that_show_them),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

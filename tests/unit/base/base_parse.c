@@ -10,7 +10,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static void whole_numbers_within_the_bounds_are_read(void **state)
+TEST(whole_numbers_within_the_bounds_are_read)
 {
     const struct {
         const char *text;
@@ -23,7 +23,7 @@ static void whole_numbers_within_the_bounds_are_read(void **state)
     }
 }
 
-static void text_that_is_no_whole_number_is_refused(void **state)
+TEST(text_that_is_no_whole_number_is_refused)
 {
     static const char *const cases[] = { "", " 1", "1 ", "1x", "x", "-", "--1", "+1", "1.0", "0x1" };
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -35,7 +35,7 @@ static void text_that_is_no_whole_number_is_refused(void **state)
     }
 }
 
-static void numbers_outside_the_bounds_are_refused_with_the_bounds(void **state)
+TEST(numbers_outside_the_bounds_are_refused_with_the_bounds)
 {
     static const char *const cases[] = { "-6", "11", "99999999999999999999", "-99999999999999999999" };
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -47,7 +47,7 @@ static void numbers_outside_the_bounds_are_refused_with_the_bounds(void **state)
     }
 }
 
-static void sizes_are_read_with_and_without_a_unit(void **state)
+TEST(sizes_are_read_with_and_without_a_unit)
 {
     const struct {
         const char *text;
@@ -62,7 +62,7 @@ static void sizes_are_read_with_and_without_a_unit(void **state)
     }
 }
 
-static void text_that_is_no_size_is_refused_with_a_hint(void **state)
+TEST(text_that_is_no_size_is_refused_with_a_hint)
 {
     static const char *const cases[] = { "", "G", "-1G", "8X", "8GG", "8 G", "1e3", "0x10", "inf", "nan",
         "1.2.3G" };
@@ -75,7 +75,7 @@ static void text_that_is_no_size_is_refused_with_a_hint(void **state)
     }
 }
 
-static void sizes_beyond_any_machine_are_refused(void **state)
+TEST(sizes_beyond_any_machine_are_refused)
 {
     static const char *const cases[] = { "0", "0B", "1025T", "99999999999999999999G", "0.1B" };
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -85,7 +85,7 @@ static void sizes_beyond_any_machine_are_refused(void **state)
     }
 }
 
-static void durations_are_read_in_every_form(void **state)
+TEST(durations_are_read_in_every_form)
 {
     const struct {
         const char *text;
@@ -101,7 +101,7 @@ static void durations_are_read_in_every_form(void **state)
     }
 }
 
-static void text_that_is_no_duration_is_refused_with_a_hint(void **state)
+TEST(text_that_is_no_duration_is_refused_with_a_hint)
 {
     static const char *const cases[] = { "", "h", "-1", "1x", "1:", ":30", "1:2:3:4", "1h30", "1m2h", "1h2h",
         "1.5h30m", "h30m", "1:30:00:", "1-0:0:0:", "2-", "2-5", "1-2-3:00", "1:x", "5-1:00x",
@@ -115,11 +115,10 @@ static void text_that_is_no_duration_is_refused_with_a_hint(void **state)
     }
 }
 
-static void a_duration_that_is_too_long_is_called_so(void **state)
+TEST(a_duration_that_is_too_long_is_called_so)
 {
     struct error err = { 0 };
     int64_t ms = -7;
-    (void)state;
     assert_int_equal(parse_duration("36500d", "-t", &ms, &err), 0);
     assert_int_equal(parse_duration("36501d", "-t", &ms, &err), -ERANGE);
     assert_string_equal(err.message, "-t: 36501d is longer than 36500d");
@@ -129,7 +128,7 @@ static void a_duration_that_is_too_long_is_called_so(void **state)
     assert_string_equal(err.message, "-x: '-1' is not a number from 0 to 1000000");
 }
 
-static void id_lists_keep_the_order_typed(void **state)
+TEST(id_lists_keep_the_order_typed)
 {
     _cleanup_free_ uint32_t *ids = NULL;
     size_t count = 0;
@@ -139,7 +138,7 @@ static void id_lists_keep_the_order_typed(void **state)
     assert_memory_equal(ids, expected, sizeof(expected));
 }
 
-static void bad_id_lists_are_refused(void **state)
+TEST(bad_id_lists_are_refused)
 {
     const struct {
         const char *text;
@@ -159,7 +158,7 @@ static void bad_id_lists_are_refused(void **state)
     }
 }
 
-static void a_wrong_id_is_named_as_it_was_typed(void **state)
+TEST(a_wrong_id_is_named_as_it_was_typed)
 {
     uint32_t *ids = NULL;
     size_t count = 0;
@@ -170,7 +169,7 @@ static void a_wrong_id_is_named_as_it_was_typed(void **state)
     assert_string_equal(err.message, "--gpu-ids: id 99999999999999999999999 is above 7");
 }
 
-static void sizes_are_shown_with_a_fitting_unit(void **state)
+TEST(sizes_are_shown_with_a_fitting_unit)
 {
     const struct {
         uint64_t bytes;
@@ -184,7 +183,7 @@ static void sizes_are_shown_with_a_fitting_unit(void **state)
     }
 }
 
-static void durations_are_shown_with_two_units(void **state)
+TEST(durations_are_shown_with_two_units)
 {
     const struct {
         int64_t ms;
@@ -196,25 +195,4 @@ static void durations_are_shown_with_two_units(void **state)
         format_duration(cases[i].ms, text, sizeof(text));
         assert_string_equal(text, cases[i].text);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole_numbers_within_the_bounds_are_read),
-        cmocka_unit_test(text_that_is_no_whole_number_is_refused),
-        cmocka_unit_test(numbers_outside_the_bounds_are_refused_with_the_bounds),
-        cmocka_unit_test(sizes_are_read_with_and_without_a_unit),
-        cmocka_unit_test(text_that_is_no_size_is_refused_with_a_hint),
-        cmocka_unit_test(sizes_beyond_any_machine_are_refused),
-        cmocka_unit_test(durations_are_read_in_every_form),
-        cmocka_unit_test(text_that_is_no_duration_is_refused_with_a_hint),
-        cmocka_unit_test(a_duration_that_is_too_long_is_called_so),
-        cmocka_unit_test(id_lists_keep_the_order_typed),
-        cmocka_unit_test(bad_id_lists_are_refused),
-        cmocka_unit_test(a_wrong_id_is_named_as_it_was_typed),
-        cmocka_unit_test(sizes_are_shown_with_a_fitting_unit),
-        cmocka_unit_test(durations_are_shown_with_two_units),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

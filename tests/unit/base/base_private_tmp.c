@@ -6,7 +6,7 @@
 #include "base/private_places.h"
 #include "unit_test.h"
 
-static void what_is_below_a_private_directory_is_told_from_its_neighbours(void **state)
+TEST(what_is_below_a_private_directory_is_told_from_its_neighbours)
 {
     static const struct {
         const char *path, *place;
@@ -37,7 +37,7 @@ static void what_is_below_a_private_directory_is_told_from_its_neighbours(void *
     }
 }
 
-static void a_node_that_cannot_says_why(void **state)
+TEST(a_node_that_cannot_says_why)
 {
     struct error err = { 0 };
     int r = private_tmp_probe(&err);
@@ -45,13 +45,4 @@ static void a_node_that_cannot_says_why(void **state)
     if (geteuid() != 0)
         assert_true(r < 0);
     assert_false(private_tmp_has(-1));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_below_a_private_directory_is_told_from_its_neighbours),
-        cmocka_unit_test(a_node_that_cannot_says_why),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,7 +37,7 @@ static void reap(pid_t pid)
     assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-static void the_boot_has_an_id_of_36_characters(void **state)
+TEST(the_boot_has_an_id_of_36_characters)
 {
     char boot_id[BOOT_ID_SIZE], again[BOOT_ID_SIZE];
     assert_int_equal(process_boot_id(boot_id), 0);
@@ -46,7 +46,7 @@ static void the_boot_has_an_id_of_36_characters(void **state)
     assert_string_equal(boot_id, again);
 }
 
-static void this_process_is_alive_with_its_own_start_time_only(void **state)
+TEST(this_process_is_alive_with_its_own_start_time_only)
 {
     uint64_t start = process_start_time(getpid());
     assert_true(start > 0);
@@ -55,7 +55,7 @@ static void this_process_is_alive_with_its_own_start_time_only(void **state)
     assert_false(process_is_alive(getpid(), 0));
 }
 
-static void a_name_with_blanks_and_parentheses_does_not_confuse(void **state)
+TEST(a_name_with_blanks_and_parentheses_does_not_confuse)
 {
     pid_t plain = start_child("plain");
     pid_t odd = start_child(") R 1 (x) y");
@@ -65,7 +65,7 @@ static void a_name_with_blanks_and_parentheses_does_not_confuse(void **state)
     reap(odd);
 }
 
-static void a_process_that_is_gone_has_no_start_time(void **state)
+TEST(a_process_that_is_gone_has_no_start_time)
 {
     pid_t pid = start_child("gone");
     uint64_t start = process_start_time(pid);
@@ -75,7 +75,7 @@ static void a_process_that_is_gone_has_no_start_time(void **state)
     assert_int_equal(process_open(pid, start), -ESRCH);
 }
 
-static void a_reused_pid_is_not_opened(void **state)
+TEST(a_reused_pid_is_not_opened)
 {
     pid_t pid = start_child("other");
     uint64_t start = process_start_time(pid);
@@ -83,7 +83,7 @@ static void a_reused_pid_is_not_opened(void **state)
     reap(pid);
 }
 
-static void a_signal_reaches_the_opened_process(void **state)
+TEST(a_signal_reaches_the_opened_process)
 {
     pid_t pid = start_child("target");
     _cleanup_close_ int pidfd = process_open(pid, process_start_time(pid));
@@ -96,7 +96,7 @@ static void a_signal_reaches_the_opened_process(void **state)
     assert_int_equal(process_signal(pidfd, SIGTERM), -ESRCH);
 }
 
-static void a_thread_that_waits_for_others_neither_runs_nor_could(void **state)
+TEST(a_thread_that_waits_for_others_neither_runs_nor_could)
 {
     struct process_times mine, again, theirs;
     pid_t pid = start_child("sleeper");
@@ -114,18 +114,4 @@ static void a_thread_that_waits_for_others_neither_runs_nor_could(void **state)
     while (theirs.is_runnable); // on its way to pause()
     reap(pid);
     assert_true(process_read_times(pid, pid, &theirs) < 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_boot_has_an_id_of_36_characters),
-        cmocka_unit_test(this_process_is_alive_with_its_own_start_time_only),
-        cmocka_unit_test(a_name_with_blanks_and_parentheses_does_not_confuse),
-        cmocka_unit_test(a_process_that_is_gone_has_no_start_time),
-        cmocka_unit_test(a_reused_pid_is_not_opened),
-        cmocka_unit_test(a_signal_reaches_the_opened_process),
-        cmocka_unit_test(a_thread_that_waits_for_others_neither_runs_nor_could),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 #include "base/progress.h"
 #include "unit_test.h"
 
-static void fractions_and_percentages_are_read(void **state)
+TEST(fractions_and_percentages_are_read)
 {
     static const struct {
         const char *text;
@@ -28,7 +28,7 @@ static void fractions_and_percentages_are_read(void **state)
     }
 }
 
-static void what_is_no_part_of_a_whole_is_refused(void **state)
+TEST(what_is_no_part_of_a_whole_is_refused)
 {
     static const char *const wrong[] = { "", ".", "%", " %", "1.1", "1.000001", "101%", "-0.5", "+1", "0,4",
         "0x1", "1e-1", "nan", "inf", "0.4x", "40%%", " 0.4", "4 0", "99999999999999999999", "0.5.5" };
@@ -37,13 +37,4 @@ static void what_is_no_part_of_a_whole_is_refused(void **state)
         if (progress_parse(wrong[i], strlen(wrong[i]), &ppm))
             fail_msg("'%s' is %u", wrong[i], ppm);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fractions_and_percentages_are_read),
-        cmocka_unit_test(what_is_no_part_of_a_whole_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

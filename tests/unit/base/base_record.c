@@ -98,7 +98,7 @@ static void encode(struct buffer *bytes, size_t n_parts)
     record_clear(&whole_record, &whole);
 }
 
-static void every_kind_of_field_comes_back(void **state)
+TEST(every_kind_of_field_comes_back)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
     struct whole back;
@@ -109,7 +109,7 @@ static void every_kind_of_field_comes_back(void **state)
     assert_null(back.text);
 }
 
-static void an_empty_record_is_header_and_checksum_only(void **state)
+TEST(an_empty_record_is_header_and_checksum_only)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
     const struct whole empty = { 0 };
@@ -121,7 +121,7 @@ static void an_empty_record_is_header_and_checksum_only(void **state)
     assert_int_equal(back.parts.count, 0);
 }
 
-static void an_unknown_field_is_passed_over(void **state)
+TEST(an_unknown_field_is_passed_over)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
     struct whole back;
@@ -131,7 +131,7 @@ static void an_unknown_field_is_passed_over(void **state)
     assert_null(back.text);
 }
 
-static void a_field_that_is_taken_out_might_never_have_been_there(void **state)
+TEST(a_field_that_is_taken_out_might_never_have_been_there)
 {
     static const uint16_t tags[] = { 1, 7, 10, 99 };
     for (size_t i = 0; i < sizeof(tags) / sizeof(tags[0]); i++) {
@@ -153,7 +153,7 @@ static void a_field_that_is_taken_out_might_never_have_been_there(void **state)
     }
 }
 
-static void every_cut_is_noticed(void **state)
+TEST(every_cut_is_noticed)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
     encode(&bytes, 2);
@@ -166,7 +166,7 @@ static void every_cut_is_noticed(void **state)
     }
 }
 
-static void every_flipped_bit_is_noticed(void **state)
+TEST(every_flipped_bit_is_noticed)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
     encode(&bytes, 2);
@@ -189,7 +189,7 @@ static void seal(struct buffer *bytes)
 
 enum { HEADER_MIN = 3 }; // of the dense form: its mark and the type's id
 
-static void forged_bytes_with_a_true_checksum_do_no_harm(void **state)
+TEST(forged_bytes_with_a_true_checksum_do_no_harm)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
     encode(&bytes, 2);
@@ -209,7 +209,7 @@ static void forged_bytes_with_a_true_checksum_do_no_harm(void **state)
     }
 }
 
-static void another_type_is_refused_by_name(void **state)
+TEST(another_type_is_refused_by_name)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
     struct part part;
@@ -219,7 +219,7 @@ static void another_type_is_refused_by_name(void **state)
     assert_non_null(strstr(err.message, "part"));
 }
 
-static void a_text_over_its_limit_is_refused(void **state)
+TEST(a_text_over_its_limit_is_refused)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
     char text[] = "seventeen letters";
@@ -231,7 +231,7 @@ static void a_text_over_its_limit_is_refused(void **state)
     assert_non_null(strstr(err.message, "text"));
 }
 
-static void what_must_be_read_again_is_written_without_what_could_not_be(void **state)
+TEST(what_must_be_read_again_is_written_without_what_could_not_be)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
     char text[] = "seventeen letters", word[] = "kept";
@@ -249,7 +249,7 @@ static void what_must_be_read_again_is_written_without_what_could_not_be(void **
 }
 
 /* Each field is within its limit, and all of them together are too long for a record. */
-static void of_what_is_too_long_the_longest_field_is_left_out(void **state)
+TEST(of_what_is_too_long_the_longest_field_is_left_out)
 {
     enum { HALF = RECORD_BODY_MAX / 2 };
     struct sum {
@@ -278,7 +278,7 @@ static void of_what_is_too_long_the_longest_field_is_left_out(void **state)
     record_clear(&sum_record, &back);
 }
 
-static void a_list_over_its_limit_is_refused(void **state)
+TEST(a_list_over_its_limit_is_refused)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
     struct whole back;
@@ -287,7 +287,7 @@ static void a_list_over_its_limit_is_refused(void **state)
     assert_null(back.parts.items);
 }
 
-static void bytes_after_the_record_are_refused(void **state)
+TEST(bytes_after_the_record_are_refused)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
     struct whole back;
@@ -296,7 +296,7 @@ static void bytes_after_the_record_are_refused(void **state)
     assert_int_equal(record_decode(&whole_record, bytes.bytes, bytes.length, &back, NULL), -EBADMSG);
 }
 
-static void peeking_tells_length_and_type_once_the_header_is_there(void **state)
+TEST(peeking_tells_length_and_type_once_the_header_is_there)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
     uint16_t id = 0;
@@ -311,7 +311,7 @@ static void peeking_tells_length_and_type_once_the_header_is_there(void **state)
     assert_int_equal(record_peek("GET / HTTP/1.1\r\n", 16, 1000, &id, &length), -EBADMSG);
 }
 
-static void a_copy_shares_nothing(void **state)
+TEST(a_copy_shares_nothing)
 {
     struct whole whole, copy;
     fill(&whole, 2);
@@ -322,7 +322,7 @@ static void a_copy_shares_nothing(void **state)
 }
 
 /* Walks the fields: each of them makes a difference. */
-static void records_are_equal_when_all_of_their_fields_are(void **state)
+TEST(records_are_equal_when_all_of_their_fields_are)
 {
     struct whole one, other;
     fill(&one, 2);
@@ -400,24 +400,6 @@ static void forged_lengths_of_the_dense_form_are_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kind_of_field_comes_back),
-        cmocka_unit_test(an_empty_record_is_header_and_checksum_only),
-        cmocka_unit_test(an_unknown_field_is_passed_over),
-        cmocka_unit_test(a_field_that_is_taken_out_might_never_have_been_there),
-        cmocka_unit_test(every_cut_is_noticed),
-        cmocka_unit_test(every_flipped_bit_is_noticed),
-        cmocka_unit_test(forged_bytes_with_a_true_checksum_do_no_harm),
-        cmocka_unit_test(another_type_is_refused_by_name),
-        cmocka_unit_test(a_text_over_its_limit_is_refused),
-        cmocka_unit_test(what_must_be_read_again_is_written_without_what_could_not_be),
-        cmocka_unit_test(of_what_is_too_long_the_longest_field_is_left_out),
-        cmocka_unit_test(a_list_over_its_limit_is_refused),
-        cmocka_unit_test(bytes_after_the_record_are_refused),
-        cmocka_unit_test(peeking_tells_length_and_type_once_the_header_is_there),
-        cmocka_unit_test(a_copy_shares_nothing),
-        cmocka_unit_test(records_are_equal_when_all_of_their_fields_are),
-    };
     static const struct CMUnitTest dense[] = {
         cmocka_unit_test(every_kind_of_field_comes_back),
         cmocka_unit_test(an_unknown_field_is_passed_over),
@@ -431,6 +413,6 @@ int main(void)
         cmocka_unit_test(a_number_of_any_length_comes_back_from_the_dense_form),
         cmocka_unit_test(forged_lengths_of_the_dense_form_are_refused),
     };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = unit_tests_run(NULL, NULL);
     return failed + cmocka_run_group_tests(dense, use_dense_form, NULL);
 }

@@ -91,7 +91,7 @@ static void check_limit(const struct record_type *type, const struct record_fiel
         check_field(type, field);
 }
 
-static void every_field_is_read_at_its_limit_and_left_out_above_it(void **state)
+TEST(every_field_is_read_at_its_limit_and_left_out_above_it)
 {
     each_field_of_all(check_limit);
 }
@@ -128,13 +128,13 @@ static void check_place(const struct record_type *type, const struct record_fiel
             fail_msg("%s: %s and %s have one tag or place", type->name, other->name, field->name);
 }
 
-static void every_field_has_a_tag_and_a_place_of_its_own(void **state)
+TEST(every_field_has_a_tag_and_a_place_of_its_own)
 {
     each_field_of_all(check_place);
 }
 
 /* With one item in each list, which stays below the limit of a whole record. */
-static void the_largest_values_of_all_fields_come_back(void **state)
+TEST(the_largest_values_of_all_fields_come_back)
 {
     for (size_t i = 0; i < record_tables_count; i++) {
         const struct record_type *type = record_tables[i];
@@ -195,7 +195,7 @@ static bool may_be_longer(const struct record_type *type)
     return false;
 }
 
-static void what_all_fields_permit_fits_into_a_record(void **state)
+TEST(what_all_fields_permit_fits_into_a_record)
 {
     for (size_t i = 0; i < record_tables_count; i++) {
         uint64_t size = size_max(record_tables[i]);
@@ -203,15 +203,4 @@ static void what_all_fields_permit_fits_into_a_record(void **state)
             fail_msg("%s has up to %" PRIu64 " bytes; a record has at most %u", record_tables[i]->name, size,
                 RECORD_BODY_MAX);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_field_has_a_tag_and_a_place_of_its_own),
-        cmocka_unit_test(every_field_is_read_at_its_limit_and_left_out_above_it),
-        cmocka_unit_test(the_largest_values_of_all_fields_come_back),
-        cmocka_unit_test(what_all_fields_permit_fits_into_a_record),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

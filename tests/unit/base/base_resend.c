@@ -5,7 +5,7 @@
 #include "base/containers/resend.h"
 #include "unit_test.h"
 
-static void what_was_not_confirmed_is_sent_again(void **state)
+TEST(what_was_not_confirmed_is_sent_again)
 {
     uint8_t ring[8];
     const uint8_t *bytes;
@@ -20,7 +20,7 @@ static void what_was_not_confirmed_is_sent_again(void **state)
     assert_memory_equal(bytes, "cde", 3);
 }
 
-static void positions_that_cannot_be_are_refused(void **state)
+TEST(positions_that_cannot_be_are_refused)
 {
     uint8_t ring[8];
     struct resend resend;
@@ -35,7 +35,7 @@ static void positions_that_cannot_be_are_refused(void **state)
     assert_true(resend_rewind(&resend, 3));
 }
 
-static void a_full_ring_takes_nothing_more(void **state)
+TEST(a_full_ring_takes_nothing_more)
 {
     uint8_t ring[4];
     struct resend resend;
@@ -50,7 +50,7 @@ static void a_full_ring_takes_nothing_more(void **state)
 }
 
 /* A stream of numbers through a small ring, over connections that are cut at random. */
-static void every_byte_arrives_once_and_in_order(void **state)
+TEST(every_byte_arrives_once_and_in_order)
 {
     uint8_t ring[37];
     struct resend resend;
@@ -77,15 +77,4 @@ static void every_byte_arrives_once_and_in_order(void **state)
         else if (rand() % 3 == 0)
             assert_true(resend_confirm(&resend, received));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_not_confirmed_is_sent_again),
-        cmocka_unit_test(positions_that_cannot_be_are_refused),
-        cmocka_unit_test(a_full_ring_takes_nothing_more),
-        cmocka_unit_test(every_byte_arrives_once_and_in_order),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

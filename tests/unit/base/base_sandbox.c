@@ -62,7 +62,7 @@ static int try_refused(void)
     return prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ? 0 : 7;
 }
 
-static void what_changes_the_machine_is_refused(void **state)
+TEST(what_changes_the_machine_is_refused)
 {
     assert_int_equal(inside(false, try_refused), 0);
     assert_int_equal(inside(true, try_refused), 0);
@@ -92,7 +92,7 @@ static int try_usual(void)
     return waitpid(pid, &status, 0) == pid && WEXITSTATUS(status) == 42 ? 0 : 3;
 }
 
-static void files_sockets_threads_and_children_are_as_before(void **state)
+TEST(files_sockets_threads_and_children_are_as_before)
 {
     assert_int_equal(inside(false, try_usual), 0);
 }
@@ -103,7 +103,7 @@ static int try_program(void)
     return errno == EPERM ? 22 : 23;
 }
 
-static void programs_are_executed_only_where_that_is_allowed(void **state)
+TEST(programs_are_executed_only_where_that_is_allowed)
 {
     assert_int_equal(inside(true, try_program), 21);
     assert_int_equal(inside(false, try_program), 22);
@@ -121,7 +121,7 @@ static void *look_later(void *arg)
     return NULL;
 }
 
-static void threads_that_were_there_before_are_in_it_too(void **state)
+TEST(threads_that_were_there_before_are_in_it_too)
 {
     int status = 0;
     pid_t pid = fork();
@@ -140,15 +140,4 @@ static void threads_that_were_there_before_are_in_it_too(void **state)
     if (WEXITSTATUS(status) == UNKNOWN)
         skip();
     assert_int_equal(WEXITSTATUS(status), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_changes_the_machine_is_refused),
-        cmocka_unit_test(files_sockets_threads_and_children_are_as_before),
-        cmocka_unit_test(programs_are_executed_only_where_that_is_allowed),
-        cmocka_unit_test(threads_that_were_there_before_are_in_it_too),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

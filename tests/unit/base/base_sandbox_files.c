@@ -35,6 +35,8 @@ static int leave(void **state)
     return chdir("/") < 0 || system(command) != 0;
 }
 
+#define CASE(name) TEST_WITH(name, enter, leave)
+
 static int inside(int (*does)(void))
 {
     int status = 0;
@@ -69,7 +71,7 @@ static int change_own(void)
     return unlink("own/below/new") < 0 || rmdir("own/below") < 0 ? 3 : 0;
 }
 
-static void its_own_files_are_as_before(void **state)
+CASE(its_own_files_are_as_before)
 {
     assert_int_equal(inside(change_own), 0);
 }
@@ -87,7 +89,7 @@ static int change_others(void)
     return open("others/file", O_RDONLY | O_CLOEXEC) < 0 ? 5 : 0;
 }
 
-static void those_of_others_can_only_be_read(void **state)
+CASE(those_of_others_can_only_be_read)
 {
     assert_int_equal(inside(change_others), 0);
 }
@@ -104,12 +106,12 @@ static int change_in_a_child(void)
                : 1;
 }
 
-static void children_are_limited_too(void **state)
+CASE(children_are_limited_too)
 {
     assert_int_equal(inside(change_in_a_child), 0);
 }
 
-static void a_path_that_is_not_there_is_named(void **state)
+CASE(a_path_that_is_not_there_is_named)
 {
     static const char *const paths[] = { "nothing" };
     struct error err = { 0 };
@@ -119,15 +121,4 @@ static void a_path_that_is_not_there_is_named(void **state)
     assert_int_equal(r, -ENOENT);
     assert_string_equal(err.message, "cannot open nothing: No such file or directory");
     assert_true(can_write("others/file", 0)); // nothing has changed
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(its_own_files_are_as_before, enter, leave),
-        cmocka_unit_test_setup_teardown(those_of_others_can_only_be_read, enter, leave),
-        cmocka_unit_test_setup_teardown(children_are_limited_too, enter, leave),
-        cmocka_unit_test_setup_teardown(a_path_that_is_not_there_is_named, enter, leave),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,7 +57,7 @@ static size_t find(const struct place *place, uint32_t uid, int64_t since_ms, st
     return shared_memory_find_in(place->folder, place->table, uid, since_ms, ret);
 }
 
-static void files_that_no_process_uses_are_found_with_their_size(void **state)
+TEST(files_that_no_process_uses_are_found_with_their_size)
 {
     static struct shared_memory found[SHARED_MEMORY_MAX];
     struct place place;
@@ -79,7 +79,7 @@ static void files_that_no_process_uses_are_found_with_their_size(void **state)
     remove_place(&place);
 }
 
-static void only_segments_to_which_nothing_is_attached_are_found(void **state)
+TEST(only_segments_to_which_nothing_is_attached_are_found)
 {
     static struct shared_memory found[SHARED_MEMORY_MAX];
     struct place place;
@@ -97,7 +97,7 @@ static void only_segments_to_which_nothing_is_attached_are_found(void **state)
     remove_place(&place);
 }
 
-static void more_files_than_fit_are_cut_off(void **state)
+TEST(more_files_than_fit_are_cut_off)
 {
     static struct shared_memory found[SHARED_MEMORY_MAX];
     struct place place;
@@ -114,7 +114,7 @@ static void more_files_than_fit_are_cut_off(void **state)
 }
 
 /* Else each end of a job would take as long as the list of what others have there. */
-static void a_folder_without_changes_is_not_read(void **state)
+TEST(a_folder_without_changes_is_not_read)
 {
     static struct shared_memory found[SHARED_MEMORY_MAX];
     struct place place;
@@ -151,7 +151,7 @@ static size_t find_beside_stranger(const struct place *place, mode_t mode, struc
     return count;
 }
 
-static void processes_that_cannot_open_a_file_are_not_inspected(void **state)
+TEST(processes_that_cannot_open_a_file_are_not_inspected)
 {
     static struct shared_memory found[SHARED_MEMORY_MAX];
     struct place place;
@@ -163,21 +163,8 @@ static void processes_that_cannot_open_a_file_are_not_inspected(void **state)
     remove_place(&place);
 }
 
-static void a_machine_without_the_folder_has_none(void **state)
+TEST(a_machine_without_the_folder_has_none)
 {
     static struct shared_memory found[SHARED_MEMORY_MAX];
     assert_int_equal(shared_memory_find_in("/nonexistent", "/nonexistent", 0, 0, found), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(files_that_no_process_uses_are_found_with_their_size),
-        cmocka_unit_test(only_segments_to_which_nothing_is_attached_are_found),
-        cmocka_unit_test(more_files_than_fit_are_cut_off),
-        cmocka_unit_test(a_folder_without_changes_is_not_read),
-        cmocka_unit_test(processes_that_cannot_open_a_file_are_not_inspected),
-        cmocka_unit_test(a_machine_without_the_folder_has_none),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,7 +42,9 @@ static int leave(void **state)
     return 0;
 }
 
-static void a_name_reads_back_to_its_id(void **state)
+#define CASE(name, place) TEST_ON(name, struct place *place, enter, leave)
+
+TEST(a_name_reads_back_to_its_id)
 {
     const struct spool_id id = { UINT64_MAX, UINT32_MAX, 3, 4 };
     struct spool_id back = { 0 };
@@ -54,7 +56,7 @@ static void a_name_reads_back_to_its_id(void **state)
         back.job == id.job && back.attempt == id.attempt && back.step == id.step && back.rank == id.rank);
 }
 
-static void only_exact_names_are_ids(void **state)
+TEST(only_exact_names_are_ids)
 {
     static const char *const names[] = { "", "hints", "1.2.3", "1.2.3.4.5", "1.2.3.4x", "01.2.3.4",
         "+1.2.3.4", " 1.2.3.4", "1.2.3.-4", "../1.2.3.4", "1.2.3.4 ", "99999999999999999999999.1.1.1",
@@ -66,24 +68,21 @@ static void only_exact_names_are_ids(void **state)
     }
 }
 
-static void there_is_no_verdict_before_one_is_settled(void **state)
+CASE(there_is_no_verdict_before_one_is_settled, place)
 {
-    struct place *place = *state;
     assert_int_equal(spool_verdict(place->dirfd), VERDICT_NONE);
 }
 
-static void the_first_verdict_stands(void **state)
+CASE(the_first_verdict_stands, place)
 {
-    struct place *place = *state;
     assert_int_equal(spool_decide(place->dirfd, VERDICT_NOGO), VERDICT_NOGO);
     assert_int_equal(spool_decide(place->dirfd, VERDICT_GO), VERDICT_NOGO);
     assert_int_equal(spool_decide(place->dirfd, VERDICT_NOGO), VERDICT_NOGO);
     assert_int_equal(spool_verdict(place->dirfd), VERDICT_NOGO);
 }
 
-static void of_many_racers_all_see_the_same_verdict(void **state)
+CASE(of_many_racers_all_see_the_same_verdict, place)
 {
-    struct place *place = *state;
     for (int round = 0; round < 20; round++) {
         pid_t pids[8];
         (void)unlinkat(place->dirfd, SPOOL_VERDICT, 0);
@@ -101,17 +100,15 @@ static void of_many_racers_all_see_the_same_verdict(void **state)
     }
 }
 
-static void a_damaged_verdict_is_an_error_not_a_go(void **state)
+CASE(a_damaged_verdict_is_an_error_not_a_go, place)
 {
-    struct place *place = *state;
     assert_int_equal(file_write(place->dirfd, SPOOL_VERDICT, "g", 1, false), 0);
     assert_true(spool_verdict(place->dirfd) < 0);
     assert_true(spool_decide(place->dirfd, VERDICT_GO) < 0);
 }
 
-static void the_lock_tells_whether_the_shepherd_lives(void **state)
+CASE(the_lock_tells_whether_the_shepherd_lives, place)
 {
-    struct place *place = *state;
     assert_false(spool_is_alive(place->dirfd));
     int fd = openat(place->dirfd, SPOOL_LOCK, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     assert_false(spool_is_alive(place->dirfd));
@@ -121,9 +118,8 @@ static void the_lock_tells_whether_the_shepherd_lives(void **state)
     assert_false(spool_is_alive(place->dirfd));
 }
 
-static void removing_takes_the_known_files_and_the_directory(void **state)
+CASE(removing_takes_the_known_files_and_the_directory, place)
 {
-    struct place *place = *state;
     assert_int_equal(file_write(place->dirfd, SPOOL_SPEC, "x", 1, false), 0);
     assert_int_equal(file_write(place->dirfd, "exit.tmp", "x", 1, false), 0);
     assert_int_equal(spool_decide(place->dirfd, VERDICT_GO), VERDICT_GO);
@@ -134,11 +130,10 @@ static void removing_takes_the_known_files_and_the_directory(void **state)
 
 /* An agent that dies in between leaves an entry that cannot start, and whose end is known as long as it ran.
  */
-static void end_outlives_verdict_and_spec_but_no_other_file(void **state)
+CASE(end_outlives_verdict_and_spec_but_no_other_file, place)
 {
     static const char *const files[] = { SPOOL_SPEC, SPOOL_VERDICT, SPOOL_EXIT, SPOOL_LOCK, SPOOL_STARTED,
         SPOOL_STATUS, SPOOL_CTL, SPOOL_REPORT, SPOOL_USAGE, SPOOL_TERMS, SPOOL_STOP };
-    struct place *place = *state;
     _cleanup_free_ char *path = xasprintf("%s/42.1.0.0", place->path);
     char events[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
     _cleanup_close_ int watch_fd = inotify_init1(IN_CLOEXEC);
@@ -157,12 +152,11 @@ static void end_outlives_verdict_and_spec_but_no_other_file(void **state)
     }
 }
 
-static void what_was_said_is_read_back_when_it_is_whole(void **state)
+CASE(what_was_said_is_read_back_when_it_is_whole, place)
 {
-    struct place *place = *state;
     struct spool_report said = { .has_progress = 1, .progress_ppm = 7, .status = "epoch 3" }, back = { 0 };
     assert_false(spool_read_report(place->dirfd, &back));
-    int fd = openat(place->dirfd, SPOOL_REPORT, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    _cleanup_close_ int fd = openat(place->dirfd, SPOOL_REPORT, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     assert_int_equal(spool_write_report(fd, &said), 0);
     assert_true(spool_read_report(place->dirfd, &back));
     assert_int_equal(back.progress_ppm, 7);
@@ -171,12 +165,10 @@ static void what_was_said_is_read_back_when_it_is_whole(void **state)
     assert_int_equal(pwrite(fd, "X", 1, (off_t)offsetof(struct spool_report, status)), 1);
     assert_false(spool_read_report(place->dirfd, &back));
     assert_string_equal(back.status, "epoch 3");
-    (void)close(fd);
 }
 
-static void a_renewal_needs_no_room_and_is_believed_when_it_is_whole(void **state)
+CASE(a_renewal_needs_no_room_and_is_believed_when_it_is_whole, place)
 {
-    struct place *place = *state;
     struct stat first, second;
     int64_t until_ms = 5;
     assert_false(spool_read_renewed(place->dirfd, &until_ms));
@@ -197,31 +189,9 @@ static void a_renewal_needs_no_room_and_is_believed_when_it_is_whole(void **stat
     assert_int_equal(until_ms, 2255);
 }
 
-static void removing_leaves_a_strangers_file_alone(void **state)
+CASE(removing_leaves_a_strangers_file_alone, place)
 {
-    struct place *place = *state;
     assert_int_equal(file_write(place->dirfd, "precious", "x", 1, false), 0);
     assert_true(spool_remove(place->spoolfd, "42.1.0.0") < 0);
     assert_int_equal(faccessat(place->dirfd, "precious", F_OK, 0), 0);
-}
-
-#define in_place(test) cmocka_unit_test_setup_teardown(test, enter, leave)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_name_reads_back_to_its_id),
-        cmocka_unit_test(only_exact_names_are_ids),
-        in_place(there_is_no_verdict_before_one_is_settled),
-        in_place(the_first_verdict_stands),
-        in_place(of_many_racers_all_see_the_same_verdict),
-        in_place(a_damaged_verdict_is_an_error_not_a_go),
-        in_place(the_lock_tells_whether_the_shepherd_lives),
-        in_place(removing_takes_the_known_files_and_the_directory),
-        in_place(end_outlives_verdict_and_spec_but_no_other_file),
-        in_place(what_was_said_is_read_back_when_it_is_whole),
-        in_place(a_renewal_needs_no_room_and_is_believed_when_it_is_whole),
-        in_place(removing_leaves_a_strangers_file_alone),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 #include "base/strings.h"
 #include "unit_test.h"
 
-static void a_list_is_an_argv_at_every_length(void **state)
+TEST(a_list_is_an_argv_at_every_length)
 {
     _cleanup_strings_ struct strings list = { 0 };
     for (size_t i = 0; i < 200; i++) {
@@ -21,7 +21,7 @@ static void a_list_is_an_argv_at_every_length(void **state)
     assert_string_equal(list.items[199], "199");
 }
 
-static void an_environment_keeps_one_entry_a_name(void **state)
+TEST(an_environment_keeps_one_entry_a_name)
 {
     _cleanup_strings_ struct strings env = { 0 };
     strings_set_env(&env, "A", "1");
@@ -34,7 +34,7 @@ static void an_environment_keeps_one_entry_a_name(void **state)
     assert_null(strings_get_env(&env, "B"));
 }
 
-static void merged_environments_are_those_set_one_by_one(void **state)
+TEST(merged_environments_are_those_set_one_by_one)
 {
     static const char *const texts[] = { "A=1", "AB=2", "A=", "B=x=y", "nothing", "=", "A=3", "C=", "=z" };
     size_t n = sizeof(texts) / sizeof(texts[0]);
@@ -57,7 +57,7 @@ static void merged_environments_are_those_set_one_by_one(void **state)
 }
 
 /* One after the other took some seconds. */
-static void merging_large_environments_takes_no_square_of_time(void **state)
+TEST(merging_large_environments_takes_no_square_of_time)
 {
     _cleanup_strings_ struct strings env = { 0 }, more = { 0 };
     for (unsigned i = 0; i < 60000; i++) {
@@ -70,7 +70,7 @@ static void merging_large_environments_takes_no_square_of_time(void **state)
     assert_true(clock() - began < 2 * CLOCKS_PER_SEC);
 }
 
-static void a_copy_of_a_list_is_deep_and_replaces(void **state)
+TEST(a_copy_of_a_list_is_deep_and_replaces)
 {
     _cleanup_strings_ struct strings from = { 0 }, to = { 0 };
     strings_add(&from, "x");
@@ -81,7 +81,7 @@ static void a_copy_of_a_list_is_deep_and_replaces(void **state)
     assert_string_equal(to.items[0], "x");
 }
 
-static void null_equals_only_null(void **state)
+TEST(null_equals_only_null)
 {
     assert_true(text_equal(NULL, NULL));
     assert_false(text_equal(NULL, ""));
@@ -89,7 +89,7 @@ static void null_equals_only_null(void **state)
     assert_true(text_equal("a", "a"));
 }
 
-static void a_quoted_command_survives_a_shell(void **state)
+TEST(a_quoted_command_survives_a_shell)
 {
     static const char *const words[] = { "printf", "%s\\n", "a b", "it's", "$HOME", "", "`id`", "-x", "é" };
     _cleanup_strings_ struct strings command = { 0 };
@@ -105,7 +105,7 @@ static void a_quoted_command_survives_a_shell(void **state)
     assert_string_equal(text, "a b\nit's\n$HOME\n\n`id`\n-x\né\n");
 }
 
-static void plain_words_are_not_quoted(void **state)
+TEST(plain_words_are_not_quoted)
 {
     _cleanup_strings_ struct strings command = { 0 };
     strings_add(&command, "python3");
@@ -115,7 +115,7 @@ static void plain_words_are_not_quoted(void **state)
     assert_string_equal(line, "python3 --lr=1e-3 ./train.py");
 }
 
-static void nothing_that_drives_a_terminal_passes(void **state)
+TEST(nothing_that_drives_a_terminal_passes)
 {
     const struct {
         const char *text, *escaped;
@@ -136,7 +136,7 @@ static void nothing_that_drives_a_terminal_passes(void **state)
     }
 }
 
-static void a_cut_is_shown_and_never_splits_a_character(void **state)
+TEST(a_cut_is_shown_and_never_splits_a_character)
 {
     _cleanup_free_ char *cut = text_escape("abcdef", 3);
     assert_string_equal(cut, "abc…");
@@ -147,7 +147,7 @@ static void a_cut_is_shown_and_never_splits_a_character(void **state)
 }
 
 /* Everything that grows when it is escaped, at every length around the limit. */
-static void a_text_made_to_fit_does_so_with_its_escapes(void **state)
+TEST(a_text_made_to_fit_does_so_with_its_escapes)
 {
     static const char *const units[] = { "a", "\x01", "\xff", "\xc2\x9b", "é", "€", "😀", "a\x01€" };
     for (size_t unit = 0; unit < sizeof(units) / sizeof(units[0]); unit++) {
@@ -167,7 +167,7 @@ static void a_text_made_to_fit_does_so_with_its_escapes(void **state)
     }
 }
 
-static void slips_of_the_fingers_find_the_word(void **state)
+TEST(slips_of_the_fingers_find_the_word)
 {
     static const char *const words[] = { "run", "submit", "ps", "show", "logs", "wait", "cancel", "gpus",
         NULL };
@@ -179,23 +179,4 @@ static void slips_of_the_fingers_find_the_word(void **state)
         assert_string_equal(text_nearest(cases[i].typed, words), cases[i].nearest);
     assert_null(text_nearest("elephant", words));
     assert_null(text_nearest("a_word_of_more_than_forty_letters_is_no_slip_of_any", words));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_list_is_an_argv_at_every_length),
-        cmocka_unit_test(an_environment_keeps_one_entry_a_name),
-        cmocka_unit_test(merged_environments_are_those_set_one_by_one),
-        cmocka_unit_test(merging_large_environments_takes_no_square_of_time),
-        cmocka_unit_test(a_copy_of_a_list_is_deep_and_replaces),
-        cmocka_unit_test(null_equals_only_null),
-        cmocka_unit_test(a_quoted_command_survives_a_shell),
-        cmocka_unit_test(plain_words_are_not_quoted),
-        cmocka_unit_test(nothing_that_drives_a_terminal_passes),
-        cmocka_unit_test(a_cut_is_shown_and_never_splits_a_character),
-        cmocka_unit_test(a_text_made_to_fit_does_so_with_its_escapes),
-        cmocka_unit_test(slips_of_the_fingers_find_the_word),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,9 +2,8 @@
 #include "base/terminal.h"
 #include "unit_test.h"
 
-static void a_head_is_read_as_it_was_written(void **state)
+TEST(a_head_is_read_as_it_was_written)
 {
-    (void)state;
     static const size_t lengths[] = { 0, 1, 255, 256, 65535, TERMINAL_PAYLOAD_MAX };
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
         uint8_t head[TERMINAL_HEAD_SIZE], type = 0;
@@ -16,9 +15,8 @@ static void a_head_is_read_as_it_was_written(void **state)
     }
 }
 
-static void a_frame_above_the_limit_is_refused(void **state)
+TEST(a_frame_above_the_limit_is_refused)
 {
-    (void)state;
     static const uint8_t heads[][TERMINAL_HEAD_SIZE] = { { 'i', 1, 0, 1 }, { 'i', 0xff, 0xff, 0xff } };
     uint8_t type = 0;
     size_t length = 0;
@@ -26,23 +24,12 @@ static void a_frame_above_the_limit_is_refused(void **state)
         assert_false(terminal_read_head(heads[i], &type, &length));
 }
 
-static void numbers_are_big_endian(void **state)
+TEST(numbers_are_big_endian)
 {
-    (void)state;
     uint8_t bytes[8];
     terminal_put(bytes, 8, 0x0102030405060708ULL);
     assert_int_equal(bytes[0], 1);
     assert_int_equal(bytes[7], 8);
     assert_true(terminal_get(bytes, 8) == 0x0102030405060708ULL);
     assert_int_equal(terminal_get(bytes, 2), 0x0102);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_head_is_read_as_it_was_written),
-        cmocka_unit_test(a_frame_above_the_limit_is_refused),
-        cmocka_unit_test(numbers_are_big_endian),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

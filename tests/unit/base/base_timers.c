@@ -47,9 +47,8 @@ static void take_one(struct timers *timers, struct owner *owners, int64_t now_ms
     first->at_ms = INT64_MAX;
 }
 
-static void timers_come_in_order_of_time_and_of_being_set(void **state)
+TEST(timers_come_in_order_of_time_and_of_being_set)
 {
-    (void)state;
     for (random_state = 1; random_state < 40; random_state++) {
         uint64_t seed = random_state, order = 0;
         struct owner owners[OWNERS];
@@ -72,12 +71,4 @@ static void timers_come_in_order_of_time_and_of_being_set(void **state)
         timers_free(&timers);
         random_state = seed;
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(timers_come_in_order_of_time_and_of_being_set),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

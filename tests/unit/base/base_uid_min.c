@@ -4,13 +4,13 @@
 #include "base/uid_min.h"
 #include "unit_test.h"
 
-static void the_number_of_login_defs_counts(void **state)
+TEST(the_number_of_login_defs_counts)
 {
     assert_int_equal(uid_min_of("# UID_MIN 7\nUID_MAX\t\t60000\n  UID_MIN\t\t  500 # old\n"), 500);
     assert_int_equal(uid_min_of("UID_MIN 1000"), 1000);
 }
 
-static void without_a_number_it_is_the_usual_one(void **state)
+TEST(without_a_number_it_is_the_usual_one)
 {
     static const char *const texts[] = { "", "\n", "UID_MIN\n", "UID_MIN x\n",
         "SYS_UID_MIN 100\nUID_MINIMUM 3\n", "UID_MIN 99999999999999999999\n" };
@@ -18,7 +18,7 @@ static void without_a_number_it_is_the_usual_one(void **state)
         assert_int_equal(uid_min_of(texts[i]), UID_MIN_USUAL);
 }
 
-static void a_value_is_a_number_or_auto(void **state)
+TEST(a_value_is_a_number_or_auto)
 {
     uint32_t uid = 7;
     struct error err = { 0 };
@@ -30,14 +30,4 @@ static void a_value_is_a_number_or_auto(void **state)
     assert_int_equal(uid_min_parse("-1", "--min-uid", &uid, &err), -ERANGE);
     assert_true(uid_min_parse("none", "--min-uid", &uid, &err) < 0);
     assert_int_equal(uid, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_number_of_login_defs_counts),
-        cmocka_unit_test(without_a_number_it_is_the_usual_one),
-        cmocka_unit_test(a_value_is_a_number_or_auto),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 #include "base/utc.h"
 #include "unit_test.h"
 
-static void a_moment_is_written_in_utc_with_milliseconds(void **state)
+TEST(a_moment_is_written_in_utc_with_milliseconds)
 {
     char text[40];
     utc_format(1795242600007, text, sizeof(text));
@@ -13,18 +13,9 @@ static void a_moment_is_written_in_utc_with_milliseconds(void **state)
     assert_string_equal(text, "1970-01-01T00:00:00.000Z");
 }
 
-static void a_short_text_is_cut_and_closed(void **state)
+TEST(a_short_text_is_cut_and_closed)
 {
     char text[5] = "....";
     utc_format(0, text, sizeof(text));
     assert_string_equal(text, "1970");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_moment_is_written_in_utc_with_milliseconds),
-        cmocka_unit_test(a_short_text_is_cut_and_closed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

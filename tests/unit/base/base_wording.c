@@ -19,7 +19,7 @@ static void expect(const struct wording *wording, const char *text, const char *
     assert_string_equal(said, expected);
 }
 
-static void a_name_is_replaced_where_it_is_a_word_of_its_own(void **state)
+TEST(a_name_is_replaced_where_it_is_a_word_of_its_own)
 {
     expect(words, "--listen: use `-g` and -gx, (-g), not --listening",
         "--host: use `--gpus` and -gx, (--gpus), not --listening");
@@ -28,7 +28,7 @@ static void a_name_is_replaced_where_it_is_a_word_of_its_own(void **state)
     expect(words, "", "");
 }
 
-static void names_that_are_handed_over_arrive_once(void **state)
+TEST(names_that_are_handed_over_arrive_once)
 {
     wording_hand_over(words);
     wording_hand_over((const struct wording[]){ { "-m", "--mem" }, { 0 } });
@@ -44,9 +44,9 @@ static void names_that_are_handed_over_arrive_once(void **state)
 }
 
 /* Anybody may write the variable. */
-static void what_is_no_pair_ends_the_names(void **state)
+TEST(what_is_no_pair_ends_the_names)
 {
-    struct buffer many = { 0 };
+    _cleanup_buffer_ struct buffer many = { 0 };
     for (int i = 0; i < 1000; i++)
         buffer_printf(&many, "-%d\tx\n", i);
     const char *const texts[] = { "-g", "-g\n", "-g\t--gpus", "\n\t\n", "\t--gpus\n", "-h\thelp\n-g",
@@ -56,15 +56,4 @@ static void what_is_no_pair_ends_the_names(void **state)
         _cleanup_free_ struct wording *taken = wording_take_over();
         expect(taken, "-g -999", "-g -999");
     }
-    buffer_clear(&many);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_name_is_replaced_where_it_is_a_word_of_its_own),
-        cmocka_unit_test(names_that_are_handed_over_arrive_once),
-        cmocka_unit_test(what_is_no_pair_ends_the_names),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,9 +28,8 @@ static void refuse(const char *key, const char *text, const char *message)
     assert_int_equal(json_object_size(request), 0);
 }
 
-static void gpus_are_a_number_a_part_or_of_a_model(void **state)
+TEST(gpus_are_a_number_a_part_or_of_a_model)
 {
-    (void)state;
     check("gpus", "2", "2");
     check("gpus", "0", "0");
     check("gpus", "0.5", "0.5");
@@ -49,9 +48,8 @@ static void gpus_are_a_number_a_part_or_of_a_model(void **state)
     refuse("gpus", "99999999999999999999", "-x: 99999999999999999999 is outside 0 to 1024");
 }
 
-static void sizes_are_bytes_and_spans_seconds(void **state)
+TEST(sizes_are_bytes_and_spans_seconds)
 {
-    (void)state;
     check("gpu_mem", "8G", "8589934592");
     check("memory", "512", "536870912");
     check("time_limit", "90m", "5400");
@@ -71,16 +69,14 @@ static void sizes_are_bytes_and_spans_seconds(void **state)
     refuse("cpus", "2.5x", "-x: '2.5x' is not a number of CPUs, such as 4 or 2.5");
 }
 
-static void times_are_sent_as_rfc_3339(void **state)
+TEST(times_are_sent_as_rfc_3339)
 {
-    (void)state;
     check("begin", "2026-11-22T14:00:00+02:00", "\"2026-11-22T12:00:00.000Z\"");
     refuse("deadline", "soon", "-x: 'soon' is not a time");
 }
 
-static void what_is_waited_for_is_checked(void **state)
+TEST(what_is_waited_for_is_checked)
 {
-    (void)state;
     check("after", "41", "\"41:ok\"");
     check("after", "41:any,42:fail", "\"41:any,42:fail\"");
     refuse("after", "41:okk", "-x: 'okk' is not a condition");
@@ -88,11 +84,10 @@ static void what_is_waited_for_is_checked(void **state)
     refuse("after", "", "-x: an empty word does not name a job");
 }
 
-static void lists_of_gpus_and_elements_are_checked(void **state)
+TEST(lists_of_gpus_and_elements_are_checked)
 {
     struct error err = { 0 };
     _cleanup_json_ json_t *request = json_object();
-    (void)state;
     check("gpu_ids", "0,2-3", "\"0,2-3\"");
     check("gpu_ids", "gpu1:0,1;gpu2:0", "\"gpu1:0,1;gpu2:0\"");
     check("gpu_allow", "0-3,5", "\"0-3,5\"");
@@ -103,17 +98,15 @@ static void lists_of_gpus_and_elements_are_checked(void **state)
     assert_memory_equal(err.message, "-G: '1'", 7);
 }
 
-static void a_flag_is_yes_or_no(void **state)
+TEST(a_flag_is_yes_or_no)
 {
-    (void)state;
     check("preemptible", "yes", "true");
     check("preemptible", "no", "false");
     refuse("preemptible", "maybe", "-x: 'maybe' is not yes or no");
 }
 
-static void keys_have_shorter_names(void **state)
+TEST(keys_have_shorter_names)
 {
-    (void)state;
     struct ask_key key;
     assert_true(ask_find("time", &key));
     assert_string_equal(key.key, "time_limit");
@@ -135,9 +128,8 @@ static void check_settled(const char *text, const char *message)
         assert_string_equal(err.message, message);
 }
 
-static void contradictions_are_one_sentence(void **state)
+TEST(contradictions_are_one_sentence)
 {
-    (void)state;
     check_settled("{\"gpus\":0,\"cpus\":4}", NULL);
     check_settled("{\"gpus\":0,\"nodes\":4}", NULL);
     check_settled("{\"gpus\":0.5}", NULL);
@@ -153,26 +145,9 @@ static void contradictions_are_one_sentence(void **state)
         "--deadline is not after --begin, so the job could never start");
 }
 
-static void nodes_and_gpus_of_each_make_the_number(void **state)
+TEST(nodes_and_gpus_of_each_make_the_number)
 {
     _cleanup_json_ json_t *request = json_pack("{s:i, s:i}", "nodes", 2, "gpus_per_node", 4);
-    (void)state;
     assert_int_equal(ask_resolve(request, NULL), 0);
     assert_int_equal(field_integer(request, "gpus", 0), 8);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gpus_are_a_number_a_part_or_of_a_model),
-        cmocka_unit_test(sizes_are_bytes_and_spans_seconds),
-        cmocka_unit_test(times_are_sent_as_rfc_3339),
-        cmocka_unit_test(what_is_waited_for_is_checked),
-        cmocka_unit_test(lists_of_gpus_and_elements_are_checked),
-        cmocka_unit_test(a_flag_is_yes_or_no),
-        cmocka_unit_test(keys_have_shorter_names),
-        cmocka_unit_test(contradictions_are_one_sentence),
-        cmocka_unit_test(nodes_and_gpus_of_each_make_the_number),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

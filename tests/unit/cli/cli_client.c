@@ -20,10 +20,9 @@ static int problem(unsigned status, const char *body, struct error *err)
     return r;
 }
 
-static void a_problem_becomes_its_sentence_and_hint(void **state)
+TEST(a_problem_becomes_its_sentence_and_hint)
 {
     struct error err = { 0 };
-    (void)state;
     assert_int_equal(
         problem(404, "{\"code\":\"not_found\",\"detail\":\"there is no job 9\",\"hint\":\"mgpu ps\"}", &err),
         -ENOENT);
@@ -31,7 +30,7 @@ static void a_problem_becomes_its_sentence_and_hint(void **state)
     assert_string_equal(err.hint, "mgpu ps");
 }
 
-static void every_problem_has_its_exit_status(void **state)
+TEST(every_problem_has_its_exit_status)
 {
     static const struct {
         unsigned status;
@@ -52,7 +51,6 @@ static void every_problem_has_its_exit_status(void **state)
         { 503, "something_new", EXIT_UNREACHABLE },
         { 507, "store_full", EXIT_PARTLY },
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct error err = { 0 };
         char body[128];
@@ -61,31 +59,27 @@ static void every_problem_has_its_exit_status(void **state)
     }
 }
 
-static void an_answer_without_json_still_says_something(void **state)
+TEST(an_answer_without_json_still_says_something)
 {
     struct error err = { 0 };
-    (void)state;
     assert_int_equal(problem(502, "<html>", &err), -EIO);
     assert_string_equal(err.message, "mgpud returned status 502");
 }
 
-static void an_unreachable_daemon_is_told_with_its_path(void **state)
+TEST(an_unreachable_daemon_is_told_with_its_path)
 {
-    struct client client = { .asked_path = "/nonexistent/mgpud.sock" };
+    _cleanup_(client_clear) struct client client = { .asked_path = "/nonexistent/mgpud.sock" };
     struct error err = { 0 };
-    (void)state;
     assert_int_equal(client_get(&client, "/", NULL, &err), -EHOSTDOWN);
     assert_string_equal(
         err.message, "cannot reach mgpud at /nonexistent/mgpud.sock: No such file or directory");
     assert_int_not_equal(err.hint[0], '\0');
-    client_clear(&client);
 }
 
-static void the_users_own_daemon_comes_before_the_systems(void **state)
+TEST(the_users_own_daemon_comes_before_the_systems)
 {
     struct client client = { 0 };
-    struct strings places = { 0 };
-    (void)state;
+    _cleanup_strings_ struct strings places = { 0 };
     (void)setenv("XDG_RUNTIME_DIR", "/r", 1);
     (void)setenv("HOME", "/h", 1);
     client_places(&client, &places);
@@ -93,14 +87,12 @@ static void the_users_own_daemon_comes_before_the_systems(void **state)
     assert_string_equal(places.items[0], "/r/mgpu/mgpud.sock");
     assert_string_equal(places.items[1], "/h/.local/state/mgpu/run/mgpud.sock");
     assert_string_equal(places.items[2], "/run/mgpu/mgpud.sock");
-    strings_clear(&places);
 }
 
-static void an_asked_socket_is_the_only_place(void **state)
+TEST(an_asked_socket_is_the_only_place)
 {
     struct client client;
     struct strings places = { 0 };
-    (void)state;
     (void)setenv("MGPU_SOCKET", "/env", 1);
     client_init(&client, NULL, NULL);
     assert_string_equal(client.asked_path, "/env");
@@ -125,12 +117,11 @@ static void listen_as_stranger(struct server *server)
     assert_int_equal(status, 0);
 }
 
-static void a_strangers_socket_gets_nothing(void **state)
+TEST(a_strangers_socket_gets_nothing)
 {
-    struct server server;
-    struct client client = { 0 };
+    _cleanup_(server_close) struct server server;
+    _cleanup_(client_clear) struct client client = { 0 };
     struct error err = { 0 };
-    (void)state;
     if (geteuid() != 0)
         skip();
     server_open(&server);
@@ -138,16 +129,13 @@ static void a_strangers_socket_gets_nothing(void **state)
     client.asked_path = server.path;
     assert_int_equal(client_get(&client, "/", NULL, &err), -EPERM);
     assert_non_null(strstr(err.message, "belongs to uid 65533"));
-    server_close(&server);
-    client_clear(&client);
 }
 
-static void a_connection_that_always_ends_is_given_up(void **state)
+TEST(a_connection_that_always_ends_is_given_up)
 {
-    struct server server;
+    _cleanup_(server_close) struct server server;
     struct error err = { 0 };
     struct error *const errs[] = { &err, NULL };
-    (void)state;
     server_open(&server);
     pid_t child = fork();
     if (child == 0)
@@ -163,13 +151,11 @@ static void a_connection_that_always_ends_is_given_up(void **state)
     assert_true(err.message[0] != 0);
     assert_int_equal(kill(child, SIGKILL), 0);
     assert_int_equal(waitpid(child, NULL, 0), child);
-    server_close(&server);
 }
 
-static void members_of_another_type_are_absent(void **state)
+TEST(members_of_another_type_are_absent)
 {
     _cleanup_json_ json_t *object = json_pack("{s:i, s:s, s:n, s:s}", "n", 4, "s", "x", "z", "e", "\033[1m");
-    (void)state;
     assert_null(field_text(object, "n"));
     assert_int_equal(field_integer(object, "s", -1), -1);
     assert_int_equal(field_integer(object, "n", -1), 4);
@@ -177,20 +163,4 @@ static void members_of_another_type_are_absent(void **state)
     assert_null(field_text(NULL, "s"));
     _cleanup_free_ char *escaped = field_shown(object, "e");
     assert_string_equal(escaped, "\\x1b[1m");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_problem_becomes_its_sentence_and_hint),
-        cmocka_unit_test(every_problem_has_its_exit_status),
-        cmocka_unit_test(an_answer_without_json_still_says_something),
-        cmocka_unit_test(an_unreachable_daemon_is_told_with_its_path),
-        cmocka_unit_test(the_users_own_daemon_comes_before_the_systems),
-        cmocka_unit_test(an_asked_socket_is_the_only_place),
-        cmocka_unit_test(a_strangers_socket_gets_nothing),
-        cmocka_unit_test(a_connection_that_always_ends_is_given_up),
-        cmocka_unit_test(members_of_another_type_are_absent),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@
 static char *complete(const char *const *words)
 {
     _cleanup_strings_ struct strings line = { 0 };
-    struct client client = { 0 };
+    _cleanup_(client_clear) struct client client = { 0 };
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
@@ -23,12 +23,11 @@ static char *complete(const char *const *words)
         strings_add(&line, words[i]);
     client_init(&client, NOBODY_HERE, NULL);
     complete_line(&client, (int)line.count, line.items, out);
-    client_clear(&client);
     (void)fclose(out);
     return text;
 }
 
-static void the_place_of_the_word_decides(void **state)
+TEST(the_place_of_the_word_decides)
 {
     static const struct {
         const char *words[WORDS_MAX];
@@ -63,18 +62,16 @@ static void the_place_of_the_word_decides(void **state)
         { { "help", "gpu", "res" }, "resume\tPut these GPUs back into service (operators)\n" },
         { { "help", "sizes", "" }, "" },
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
         _cleanup_free_ char *offered = complete(lines[i].words);
         assert_string_equal(offered, lines[i].expected);
     }
 }
 
-static void a_line_without_a_word_offers_verbs(void **state)
+TEST(a_line_without_a_word_offers_verbs)
 {
     static const char *const none[] = { NULL };
     _cleanup_free_ char *offered = complete(none);
-    (void)state;
     assert_non_null(strstr(offered, "submit\t"));
     assert_null(strstr(offered, "__complete"));
 }
@@ -90,10 +87,9 @@ static char *offer(complete_fn *what, const char *part)
     return text;
 }
 
-static void signals_come_by_name(void **state)
+TEST(signals_come_by_name)
 {
     _cleanup_free_ char *offered = offer(complete_signals, "US");
-    (void)state;
     assert_string_equal(offered, "USR1\tUser defined signal 1\nUSR2\tUser defined signal 2\n");
 }
 
@@ -104,20 +100,8 @@ static void add_odd_words(const struct completion *completion)
     complete_add(completion, "plain", "a\tb\033[2J");
 }
 
-static void words_that_need_quotes_are_left_out(void **state)
+TEST(words_that_need_quotes_are_left_out)
 {
     _cleanup_free_ char *offered = offer(add_odd_words, "");
-    (void)state;
     assert_string_equal(offered, "plain\ta\\x09b\\x1b[2J\n");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_place_of_the_word_decides),
-        cmocka_unit_test(a_line_without_a_word_offers_verbs),
-        cmocka_unit_test(signals_come_by_name),
-        cmocka_unit_test(words_that_need_quotes_are_left_out),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,9 +26,8 @@ static void check(const char *keys_text, const char *typed, const char *passed, 
     assert_int_equal(action, last);
 }
 
-static void the_prefix_and_a_letter_speak_to_mgpu(void **state)
+TEST(the_prefix_and_a_letter_speak_to_mgpu)
 {
-    (void)state;
     check(NULL, "ab\035d", "ab", KEY_DETACH);
     check(NULL, "\035k", "", KEY_CANCEL);
     check(NULL, "\035l", "", KEY_LOG);
@@ -37,21 +36,18 @@ static void the_prefix_and_a_letter_speak_to_mgpu(void **state)
     check(NULL, "x\035", "x", KEY_WAIT);
 }
 
-static void the_prefix_twice_is_the_prefix(void **state)
+TEST(the_prefix_twice_is_the_prefix)
 {
-    (void)state;
     check(NULL, "\035\035d", "\035d", KEY_PASS);
 }
 
-static void an_unknown_key_passes_with_the_prefix(void **state)
+TEST(an_unknown_key_passes_with_the_prefix)
 {
-    (void)state;
     check(NULL, "\035xy", "\035xy", KEY_PASS);
 }
 
-static void a_sequence_of_ones_own_detaches_when_it_is_whole(void **state)
+TEST(a_sequence_of_ones_own_detaches_when_it_is_whole)
 {
-    (void)state;
     check("ctrl-p,ctrl-q", "\020\021", "", KEY_DETACH);
     check("ctrl-p,ctrl-q", "\020x", "\020x", KEY_PASS);
     check("ctrl-p,ctrl-q", "\020\020\021", "\020", KEY_DETACH);
@@ -59,15 +55,13 @@ static void a_sequence_of_ones_own_detaches_when_it_is_whole(void **state)
     check("ctrl-p,ctrl-q", "\035d", "\035d", KEY_PASS);
 }
 
-static void none_switches_them_off(void **state)
+TEST(none_switches_them_off)
 {
-    (void)state;
     check("none", "\035d\020\021", "\035d\020\021", KEY_PASS);
 }
 
-static void what_waits_too_long_is_for_the_job(void **state)
+TEST(what_waits_too_long_is_for_the_job)
 {
-    (void)state;
     struct detach_keys keys;
     uint8_t out[DETACH_KEYS_MAX + 1];
     size_t length = 0;
@@ -81,9 +75,8 @@ static void what_waits_too_long_is_for_the_job(void **state)
     assert_int_equal(detach_keys_feed(&keys, 'd', out, &length), KEY_PASS);
 }
 
-static void what_is_no_key_is_refused(void **state)
+TEST(what_is_no_key_is_refused)
 {
-    (void)state;
     static const char *const texts[] = { "", "ctrl-", "ctrl-1", "ab", "ctrl-p,,x", "ctrl-p,", "\xc3\xa9" };
     struct detach_keys keys;
     struct error err;
@@ -93,18 +86,4 @@ static void what_is_no_key_is_refused(void **state)
         assert_true(err.hint[0] != '\0');
     }
     assert_int_equal(detach_keys_parse(&keys, "a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a", &err), -E2BIG);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_prefix_and_a_letter_speak_to_mgpu),
-        cmocka_unit_test(the_prefix_twice_is_the_prefix),
-        cmocka_unit_test(an_unknown_key_passes_with_the_prefix),
-        cmocka_unit_test(a_sequence_of_ones_own_detaches_when_it_is_whole),
-        cmocka_unit_test(none_switches_them_off),
-        cmocka_unit_test(what_waits_too_long_is_for_the_job),
-        cmocka_unit_test(what_is_no_key_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

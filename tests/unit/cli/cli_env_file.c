@@ -25,13 +25,12 @@ static int read_bytes(const char *text, size_t length, json_t **ret, struct erro
     return r;
 }
 
-static void values_are_plain_or_quoted(void **state)
+TEST(values_are_plain_or_quoted)
 {
     static const char text[] =
         "# a comment\n\n  A=1\nexport B=two words \nC='as $it \\n is' # why\nD=\"x\\ty\\\"z\\\\\"\n"
         "E=\nF=a#b # c\r\nG=\"\"\nA=again";
     json_t *found = NULL;
-    (void)state;
     assert_int_equal(read_bytes(text, strlen(text), &found, NULL), 0);
     assert_string_equal(field_text(found, "A"), "again");
     assert_string_equal(field_text(found, "B"), "two words");
@@ -44,7 +43,7 @@ static void values_are_plain_or_quoted(void **state)
     json_decref(found);
 }
 
-static void a_bad_line_is_told_with_its_number(void **state)
+TEST(a_bad_line_is_told_with_its_number)
 {
     static const struct {
         const char *text, *end;
@@ -56,7 +55,6 @@ static void a_bad_line_is_told_with_its_number(void **state)
         { "A=\"x\" y\n", ":1: 'y' follows the closing quote" },
         { "A=\xff\n", ":1: the value of A is not UTF-8 text" },
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct error err = { 0 };
         json_t *found = NULL;
@@ -66,11 +64,10 @@ static void a_bad_line_is_told_with_its_number(void **state)
     }
 }
 
-static void what_is_no_file_of_text_is_refused(void **state)
+TEST(what_is_no_file_of_text_is_refused)
 {
     struct error err = { 0 };
     json_t *found = NULL;
-    (void)state;
     assert_int_equal(env_file_read("/nowhere/env", &found, &err), -ENOENT);
     assert_string_equal(err.message, "--env-file: cannot read /nowhere/env: No such file or directory");
     assert_int_equal(env_file_read("/tmp", &found, &err), -EISDIR);
@@ -94,10 +91,9 @@ static int make(const char *export, json_t *files, const char *given, json_t **r
     return environment_make(export, inherited, files, &last, ret, &left_out, err);
 }
 
-static void export_chooses_what_is_passed_on(void **state)
+TEST(export_chooses_what_is_passed_on)
 {
     json_t *env = NULL;
-    (void)state;
     assert_int_equal(make("all", NULL, NULL, &env, NULL), 0);
     assert_int_equal(json_object_size(env), 4);
     json_decref(env);
@@ -112,7 +108,7 @@ static void export_chooses_what_is_passed_on(void **state)
     json_decref(env);
 }
 
-static void the_token_of_mgpu_itself_stays_here_unless_it_is_named(void **state)
+TEST(the_token_of_mgpu_itself_stays_here_unless_it_is_named)
 {
     char token[] = "MGPU_TOKEN=t", host[] = "MGPU_HOST=h", other[] = "A=1", given[] = "MGPU_HOST=g";
     char *const inherited[] = { token, host, other, NULL };
@@ -120,7 +116,6 @@ static void the_token_of_mgpu_itself_stays_here_unless_it_is_named(void **state)
     _cleanup_strings_ struct strings last = { 0 };
     json_t *env = NULL;
     unsigned left_out = 0;
-    (void)state;
     assert_int_equal(environment_make(NULL, inherited, NULL, &none, &env, &left_out, NULL), 0);
     assert_int_equal(json_object_size(env), 1);
     json_decref(env);
@@ -133,35 +128,19 @@ static void the_token_of_mgpu_itself_stays_here_unless_it_is_named(void **state)
     json_decref(env);
 }
 
-static void a_name_that_is_not_there_is_refused(void **state)
+TEST(a_name_that_is_not_there_is_refused)
 {
     struct error err = { 0 };
     json_t *env = NULL;
-    (void)state;
     assert_int_equal(make("OTHER,GONE", NULL, NULL, &env, &err), -ENOENT);
     assert_string_equal(err.message, "--export: variable GONE is not set");
 }
 
-static void files_count_more_than_the_environment_and_less_than_e(void **state)
+TEST(files_count_more_than_the_environment_and_less_than_e)
 {
     _cleanup_json_ json_t *files = json_pack("{s:s, s:s}", "SECRET", "file", "OTHER", "file");
     _cleanup_json_ json_t *env = NULL;
-    (void)state;
     assert_int_equal(make(NULL, files, "OTHER=given", &env, NULL), 0);
     assert_string_equal(field_text(env, "SECRET"), "file");
     assert_string_equal(field_text(env, "OTHER"), "given");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_are_plain_or_quoted),
-        cmocka_unit_test(a_bad_line_is_told_with_its_number),
-        cmocka_unit_test(what_is_no_file_of_text_is_refused),
-        cmocka_unit_test(export_chooses_what_is_passed_on),
-        cmocka_unit_test(the_token_of_mgpu_itself_stays_here_unless_it_is_named),
-        cmocka_unit_test(a_name_that_is_not_there_is_refused),
-        cmocka_unit_test(files_count_more_than_the_environment_and_less_than_e),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,36 +19,31 @@ static void check(const char *text, int status, const char *words)
         assert_string_equal(outcome, words);
 }
 
-static void a_job_lends_its_status(void **state)
+TEST(a_job_lends_its_status)
 {
-    (void)state;
     check("{\"ended_by\":\"exit\",\"exit_code\":0}", 0, "exit 0");
     check("{\"ended_by\":\"exit\",\"exit_code\":255}", 255, "exit 255");
 }
 
-static void a_signal_is_told_as_the_shell_does(void **state)
+TEST(a_signal_is_told_as_the_shell_does)
 {
-    (void)state;
     check("{\"ended_by\":\"signal\",\"signal\":9,\"exit_code\":137}", 137, "killed by signal 9 (SIGKILL)");
 }
 
-static void a_cancelled_job_counts_as_terminated(void **state)
+TEST(a_cancelled_job_counts_as_terminated)
 {
-    (void)state;
     check("{\"ended_by\":\"cancelled\",\"exit_code\":0,\"stopped_by\":\"ana\"}", 143, "cancelled by ana");
 }
 
-static void a_job_that_did_not_start_keeps_its_own_code(void **state)
+TEST(a_job_that_did_not_start_keeps_its_own_code)
 {
-    (void)state;
     check("{\"ended_by\":\"start_failed\",\"exit_code\":127,\"message\":\"no such command\"}", 127,
         "did not start, exit 127: no such command");
     check("{\"ended_by\":\"start_failed\",\"exit_code\":0}", 125, "did not start, exit 0");
 }
 
-static void an_unknown_end_is_mgpus_own_failure(void **state)
+TEST(an_unknown_end_is_mgpus_own_failure)
 {
-    (void)state;
     check("{\"ended_by\":\"unknown\"}", 125, "ended, result unknown");
     check("{\"ended_by\":\"time_limit\",\"time_limit_s\":90}", 124, "reached its time limit of 1m30s");
     check("{\"ended_by\":\"deadline\"}", 125, "could not start before its deadline");
@@ -59,9 +54,8 @@ static void an_unknown_end_is_mgpus_own_failure(void **state)
     check("{}", 125, NULL);
 }
 
-static void errors_have_documented_statuses(void **state)
+TEST(errors_have_documented_statuses)
 {
-    (void)state;
     assert_int_equal(exit_code_of_error(-EINVAL), 2);
     assert_int_equal(exit_code_of_error(-ENOENT), 3);
     assert_int_equal(exit_code_of_error(-EPERM), 4);
@@ -69,17 +63,4 @@ static void errors_have_documented_statuses(void **state)
     assert_int_equal(exit_code_of_error(-EALREADY), 6);
     assert_int_equal(exit_code_of_error(-ETIME), 124);
     assert_int_equal(exit_code_of_error(-EIO), 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_job_lends_its_status),
-        cmocka_unit_test(a_signal_is_told_as_the_shell_does),
-        cmocka_unit_test(a_cancelled_job_counts_as_terminated),
-        cmocka_unit_test(a_job_that_did_not_start_keeps_its_own_code),
-        cmocka_unit_test(an_unknown_end_is_mgpus_own_failure),
-        cmocka_unit_test(errors_have_documented_statuses),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

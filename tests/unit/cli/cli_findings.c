@@ -19,13 +19,12 @@ static char *print(struct findings *findings, size_t n_nodes, size_t lines_max)
     return text;
 }
 
-static void sentences_break_between_words_on_a_narrow_screen(void **state)
+TEST(sentences_break_between_words_on_a_narrow_screen)
 {
     char *text = NULL;
     size_t size = 0;
     struct screen screen = { .width = 60 };
     FILE *out = open_memstream(&text, &size);
-    (void)state;
     finding_print(&screen, out, VERDICT_OFF, "cpu",
         "the cpu controller of cgroup version 2 is not delegated to mgpud",
         "systemctl edit mgpud, and set Delegate=yes in [Service]");
@@ -37,9 +36,8 @@ static void sentences_break_between_words_on_a_narrow_screen(void **state)
     free(text);
 }
 
-static void programs_get_all_findings_with_their_nodes(void **state)
+TEST(programs_get_all_findings_with_their_nodes)
 {
-    (void)state;
     _cleanup_(findings_freep) struct findings *findings = findings_new();
     findings_add(findings, VERDICT_ON, "socket", NULL, "/run/mgpu/mgpud.sock", NULL);
     findings_add(findings, VERDICT_BAD, "agent", "n1", "not connected", "journalctl -u mgpud");
@@ -63,9 +61,8 @@ static size_t count_lines(const char *text)
     return lines;
 }
 
-static void the_worst_comes_first(void **state)
+TEST(the_worst_comes_first)
 {
-    (void)state;
     _cleanup_(findings_freep) struct findings *findings = findings_new();
     findings_add(findings, VERDICT_ON, "socket", NULL, "/run/mgpu/mgpud.sock", "never shown");
     findings_add(findings, VERDICT_OFF, "cpu", "n1", "no controller", "enable it");
@@ -81,9 +78,8 @@ static void the_worst_comes_first(void **state)
     assert_string_equal(again, "");
 }
 
-static void nodes_with_the_same_finding_share_a_line(void **state)
+TEST(nodes_with_the_same_finding_share_a_line)
 {
-    (void)state;
     _cleanup_(findings_freep) struct findings *findings = findings_new();
     for (unsigned i = 0; i < NODES; i++) {
         _cleanup_free_ char *node = xasprintf("n%u", i);
@@ -101,9 +97,8 @@ static void nodes_with_the_same_finding_share_a_line(void **state)
                               "on   cgroup         all 1000 nodes: version 2\n");
 }
 
-static void findings_that_all_differ_are_cut_and_counted(void **state)
+TEST(findings_that_all_differ_are_cut_and_counted)
 {
-    (void)state;
     _cleanup_(findings_freep) struct findings *findings = findings_new();
     for (unsigned round = 0; round < 2; round++) {
         for (unsigned i = 0; i < NODES; i++) {
@@ -119,9 +114,8 @@ static void findings_that_all_differ_are_cut_and_counted(void **state)
     }
 }
 
-static void text_of_nodes_cannot_move_the_cursor(void **state)
+TEST(text_of_nodes_cannot_move_the_cursor)
 {
-    (void)state;
     _cleanup_(findings_freep) struct findings *findings = findings_new();
     findings_add(findings, VERDICT_OFF, "a\033[2J", "n\n1", "b\rc", "d\033e");
     findings_add(findings, VERDICT_OFF, "other", "n2", "", NULL);
@@ -129,17 +123,4 @@ static void text_of_nodes_cannot_move_the_cursor(void **state)
     assert_null(strchr(text, '\033'));
     assert_null(strchr(text, '\r'));
     assert_int_equal(count_lines(text), 3);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_worst_comes_first),
-        cmocka_unit_test(sentences_break_between_words_on_a_narrow_screen),
-        cmocka_unit_test(programs_get_all_findings_with_their_nodes),
-        cmocka_unit_test(nodes_with_the_same_finding_share_a_line),
-        cmocka_unit_test(findings_that_all_differ_are_cut_and_counted),
-        cmocka_unit_test(text_of_nodes_cannot_move_the_cursor),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,9 +44,8 @@ static void check_options_named(const struct option_meaning *row)
     }
 }
 
-static void answers_for_commands_name_commands(void **state)
+TEST(answers_for_commands_name_commands)
 {
-    (void)state;
     for (const struct foreign_command *row = foreign_commands; row->name != NULL; row++) {
         struct error err = { 0 };
         if (commands_find(row->name) != NULL)
@@ -67,9 +66,8 @@ static bool has_letter(const struct command *command, char letter)
     return false;
 }
 
-static void answers_for_options_name_options(void **state)
+TEST(answers_for_options_name_options)
 {
-    (void)state;
     for (const struct option_meaning *row = foreign_options; row->name != NULL; row++) {
         size_t readers = 0;
         check_commands_named(row->name, row->meaning);
@@ -85,9 +83,8 @@ static void answers_for_options_name_options(void **state)
     }
 }
 
-static void an_option_is_answered_where_its_meaning_exists_and_by_letters_elsewhere(void **state)
+TEST(an_option_is_answered_where_its_meaning_exists_and_by_letters_elsewhere)
 {
-    (void)state;
     options_know(foreign_options);
     for (const struct option_meaning *row = foreign_options; row->name != NULL; row++) {
         const struct option_row needed[] = { { 0, row->needs, NULL, "" }, { 0 } };
@@ -103,14 +100,4 @@ static void an_option_is_answered_where_its_meaning_exists_and_by_letters_elsewh
         assert_string_equal(none.hint, "");
     }
     options_know(NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers_for_commands_name_commands),
-        cmocka_unit_test(answers_for_options_name_options),
-        cmocka_unit_test(an_option_is_answered_where_its_meaning_exists_and_by_letters_elsewhere),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,29 +18,27 @@ static json_t *object(const char *text)
     return value;
 }
 
-static void the_last_minutes_are_bars_with_gaps(void **state)
+TEST(the_last_minutes_are_bars_with_gaps)
 {
     const struct screen plain = { 0 }, fine = { .is_utf8 = true };
     enum color color = COLOR_NONE;
     _cleanup_json_ json_t *gpu = object("{\"recent\": [0, 0.5, null, 1.0]}");
     _cleanup_free_ char *ascii = gpu_past_render(&(struct view){ .screen = &plain }, gpu, &color);
     _cleanup_free_ char *blocks = gpu_past_render(&(struct view){ .screen = &fine }, gpu, &color);
-    (void)state;
     assert_string_equal(ascii, "_- #");
     assert_string_equal(blocks, "▁▄ █");
 }
 
-static void without_an_answer_there_are_no_bars(void **state)
+TEST(without_an_answer_there_are_no_bars)
 {
     const struct screen plain = { 0 };
     enum color color = COLOR_NONE;
     _cleanup_json_ json_t *gpu = object("{}");
     _cleanup_free_ char *text = gpu_past_render(&(struct view){ .screen = &plain }, gpu, &color);
-    (void)state;
     assert_string_equal(text, "-");
 }
 
-static void it_is_asked_for_only_when_it_is_shown(void **state)
+TEST(it_is_asked_for_only_when_it_is_shown)
 {
     static const struct {
         const char *output;
@@ -48,7 +46,6 @@ static void it_is_asked_for_only_when_it_is_shown(void **state)
     } rows[] = { { NULL, false, false }, { "wide", false, true }, { "wide", true, false },
         { "json", false, false }, { "gpu,past", false, true }, { "past", false, true },
         { "gpu,util", false, false } };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const struct call call = { .list = { .output = rows[i].output }, .is_json = rows[i].is_json };
         assert_int_equal(gpu_past_is_shown(&call), rows[i].is_shown);
@@ -56,16 +53,15 @@ static void it_is_asked_for_only_when_it_is_shown(void **state)
 }
 
 /* The response is in the socket before the request is sent; the request is read afterwards. */
-static void arrays_become_rows_and_unknown_moments_none(void **state)
+TEST(arrays_become_rows_and_unknown_moments_none)
 {
     static const char body[] =
         "{\"schema\":\"mgpu/v1\",\"from\":\"2026-11-21T06:30:00.000Z\",\"step_s\":60,\"gpus\":[{\"node\":"
         "\"box\",\"index\":3,\"uuid\":\"U\",\"utilization\":[null,0.25],\"power_w\":[null,300]}]}";
-    struct server server;
-    struct client client;
+    _cleanup_(server_close) struct server server;
+    _cleanup_(client_clear) struct client client;
     struct error err = { 0 };
     _cleanup_json_ json_t *answer = NULL;
-    (void)state;
     server_open(&server);
     client_init(&client, server.path, NULL);
     pid_t pid = fork();
@@ -93,8 +89,6 @@ static void arrays_become_rows_and_unknown_moments_none(void **state)
     assert_string_equal(field_text(point, "at"), "2026-11-21T06:31:00.000Z");
     assert_int_equal(field_integer(point, "power_w", 0), 300);
     assert_false(field_is_known(point, "memory"));
-    client_clear(&client);
-    server_close(&server);
 }
 
 static void check_line(const char *gpus, const char *expected)
@@ -108,9 +102,8 @@ static void check_line(const char *gpus, const char *expected)
     assert_string_equal(text, expected);
 }
 
-static void a_line_tells_each_gpu_in_a_word(void **state)
+TEST(a_line_tells_each_gpu_in_a_word)
 {
-    (void)state;
     check_line("[{\"index\":0,\"state\":\"used\",\"jobs\":[{}],\"utilization\":0.97},"
                "{\"index\":1,\"state\":\"free\",\"jobs\":[]},"
                "{\"index\":2,\"state\":\"lost\",\"jobs\":[{}]},"
@@ -132,9 +125,8 @@ static void check_cells(const char *gpu, const char *columns, const char *expect
     assert_string_equal(text, expected);
 }
 
-static void what_keeps_jobs_away_has_a_sign(void **state)
+TEST(what_keeps_jobs_away_has_a_sign)
 {
-    (void)state;
     check_cells("{\"state\":\"free\",\"processes\":[{\"pid\":7,\"user\":\"cy\",\"job\":null},"
                 "{\"pid\":8,\"user\":\"cy\",\"job\":null},{\"pid\":9,\"user\":\"bo\",\"job\":null}]}",
         "job,user", "!  cy,bo\n");
@@ -145,24 +137,9 @@ static void what_keeps_jobs_away_has_a_sign(void **state)
         "job,user", "3  ada\n");
 }
 
-static void idleness_is_a_time_and_a_mark(void **state)
+TEST(idleness_is_a_time_and_a_mark)
 {
-    (void)state;
     check_cells("{\"state\":\"used\",\"idle_s\":5,\"wasted\":false}", "idle", "5s\n");
     check_cells("{\"state\":\"used\",\"idle_s\":2520,\"wasted\":true}", "idle", "42m00s !\n");
     check_cells("{\"state\":\"free\",\"idle_s\":null}", "idle", "-\n");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_last_minutes_are_bars_with_gaps),
-        cmocka_unit_test(without_an_answer_there_are_no_bars),
-        cmocka_unit_test(it_is_asked_for_only_when_it_is_shown),
-        cmocka_unit_test(arrays_become_rows_and_unknown_moments_none),
-        cmocka_unit_test(a_line_tells_each_gpu_in_a_word),
-        cmocka_unit_test(what_keeps_jobs_away_has_a_sign),
-        cmocka_unit_test(idleness_is_a_time_and_a_mark),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@ static void check(json_t *job, const char *expected)
     json_decref(job);
 }
 
-static void one_node_is_named_with_its_gpus(void **state)
+TEST(one_node_is_named_with_its_gpus)
 {
     check(json_pack("{s:n}", "node"), "-");
     check(json_pack("{s:s, s:[]}", "node", "gpu1", "granted"), "gpu1");
@@ -38,24 +38,14 @@ static json_t *job_on(size_t count)
     return json_pack("{s:s, s:o, s:o}", "node", "gpu1", "ranks", ranks, "granted", granted);
 }
 
-static void few_nodes_are_named_one_by_one(void **state)
+TEST(few_nodes_are_named_one_by_one)
 {
     check(job_on(2), "gpu1:0,1 gpu2:0");
     check(job_on(4), "gpu1:0,1 gpu2:0,1 gpu3:0,1 gpu4:0");
 }
 
-static void many_nodes_with_the_same_gpus_are_one_list(void **state)
+TEST(many_nodes_with_the_same_gpus_are_one_list)
 {
     check(job_on(5), "gpu[1-4]:0,1 gpu5:0");
     check(job_on(1000), "gpu[1-999]:0,1 gpu1000:0");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_node_is_named_with_its_gpus),
-        cmocka_unit_test(few_nodes_are_named_one_by_one),
-        cmocka_unit_test(many_nodes_with_the_same_gpus_are_one_list),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,14 +25,16 @@ static int close_all(void **state)
     return 0;
 }
 
+#define CASE(name) TEST_WITH(name, NULL, close_all)
+
 static void assert_put(const char *text)
 {
     assert_string_equal(put.length > 0 ? buffer_text(&put) : "", text);
 }
 
-static void only_whole_lines_come_out_each_with_its_label(void **state)
+CASE(only_whole_lines_come_out_each_with_its_label)
 {
-    struct labelled out = { .label = "1", .put = keep };
+    _cleanup_(labelled_clear) struct labelled out = { .label = "1", .put = keep };
     assert_int_equal(labelled_take(&out, "on", 2), 0);
     assert_put("");
     assert_int_equal(labelled_take(&out, "e\ntwo\nthr", 9), 0);
@@ -41,33 +43,20 @@ static void only_whole_lines_come_out_each_with_its_label(void **state)
     assert_put("1: one\n1: two\n1: thr\n");
     assert_int_equal(labelled_flush(&out), 0);
     assert_put("1: one\n1: two\n1: thr\n");
-    labelled_clear(&out);
 }
 
-static void an_endless_line_is_broken(void **state)
+CASE(an_endless_line_is_broken)
 {
-    struct labelled out = { .label = "0", .put = keep };
+    _cleanup_(labelled_clear) struct labelled out = { .label = "0", .put = keep };
     char piece[4096];
     memset(piece, 'x', sizeof(piece));
     for (size_t i = 0; i < 17; i++)
         assert_int_equal(labelled_take(&out, piece, sizeof(piece)), 0);
     assert_int_equal(put.length, 3 + (64U << 10) + 1);
-    labelled_clear(&out);
 }
 
-static void an_error_of_the_output_is_passed_on(void **state)
+CASE(an_error_of_the_output_is_passed_on)
 {
-    struct labelled out = { .label = "0", .put = refuse };
+    _cleanup_(labelled_clear) struct labelled out = { .label = "0", .put = refuse };
     assert_int_equal(labelled_take(&out, "line\n", 5), -EPIPE);
-    labelled_clear(&out);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(only_whole_lines_come_out_each_with_its_label, close_all),
-        cmocka_unit_test_teardown(an_endless_line_is_broken, close_all),
-        cmocka_unit_test_teardown(an_error_of_the_output_is_passed_on, close_all),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,9 +23,9 @@ static size_t count_rows(const char *page)
     return count;
 }
 
-static void the_page_has_the_rows_of_the_table(void **state)
+TEST(the_page_has_the_rows_of_the_table)
 {
-    struct buffer page = { 0 };
+    _cleanup_buffer_ struct buffer page = { 0 };
     size_t missing = 0, count = 0;
     assert_int_equal(file_read(AT_FDCWD, MANUAL "/leaving.md", PAGE_MAX, &page), 0);
     for (enum leaver leaver = LEAVER_NONE + 1; leaver < LEAVERS; leaver++) {
@@ -41,10 +41,9 @@ static void the_page_has_the_rows_of_the_table(void **state)
     }
     assert_int_equal(missing, 0);
     assert_int_equal(count_rows(buffer_text(&page)), count);
-    buffer_clear(&page);
 }
 
-static void a_program_without_a_row_does_nothing(void **state)
+TEST(a_program_without_a_row_does_nothing)
 {
     static const struct leaving nothing = { 0 };
     assert_memory_equal(leaving_of(LEAVER_NONE)->waiting, nothing.waiting, sizeof(nothing.waiting));
@@ -57,7 +56,7 @@ static bool is_of_process(enum leave_effect effect)
 }
 
 /* A killed program cannot report its end: only what is tied to it ends. */
-static void nobody_ends_a_job_by_being_killed(void **state)
+TEST(nobody_ends_a_job_by_being_killed)
 {
     for (enum leaver leaver = 0; leaver < LEAVERS; leaver++) {
         const struct leaving *leaving = leaving_of(leaver);
@@ -71,7 +70,7 @@ static void nobody_ends_a_job_by_being_killed(void **state)
 }
 
 /* An effect that is only a program's that has a process in the job, or a command here. */
-static void while_it_waits_a_job_is_ended_or_left(void **state)
+TEST(while_it_waits_a_job_is_ended_or_left)
 {
     for (enum leaver leaver = 0; leaver < LEAVERS; leaver++)
         for (enum leave_way way = 0; way < LEAVE_WAYS; way++) {
@@ -80,7 +79,7 @@ static void while_it_waits_a_job_is_ended_or_left(void **state)
         }
 }
 
-static void other_signals_do_nothing(void **state)
+TEST(other_signals_do_nothing)
 {
     assert_int_equal(leaving_effect(LEAVER_RUN, false, SIGUSR1), LEAVE_NOTHING);
     assert_int_equal(leaving_effect(LEAVER_RUN, false, SIGTERM), LEAVE_ENDS);
@@ -90,7 +89,7 @@ static void other_signals_do_nothing(void **state)
 
 /* --- repeated signals --- */
 
-static void a_run_is_interrupted_then_ended_then_killed(void **state)
+TEST(a_run_is_interrupted_then_ended_then_killed)
 {
     struct going going = { .leaver = LEAVER_RUN };
     assert_int_equal(going_next(&going, false, SIGINT, 1000), GOING_SIGNAL);
@@ -100,7 +99,7 @@ static void a_run_is_interrupted_then_ended_then_killed(void **state)
     assert_int_equal(going.first_signal, SIGINT);
 }
 
-static void a_run_is_interrupted_again_after_some_time(void **state)
+TEST(a_run_is_interrupted_again_after_some_time)
 {
     struct going going = { .leaver = LEAVER_RUN };
     assert_int_equal(going_next(&going, false, SIGINT, 1000), GOING_SIGNAL);
@@ -108,14 +107,14 @@ static void a_run_is_interrupted_again_after_some_time(void **state)
     assert_int_equal(going_next(&going, false, SIGINT, 5001), GOING_CANCEL);
 }
 
-static void a_run_that_waits_is_ended_at_once(void **state)
+TEST(a_run_that_waits_is_ended_at_once)
 {
     struct going going = { .leaver = LEAVER_RUN };
     assert_int_equal(going_next(&going, true, SIGINT, 1000), GOING_CANCEL);
     assert_int_equal(going_next(&going, true, SIGINT, 1000), GOING_KILL);
 }
 
-static void only_ctrl_c_shortens_the_grace_period(void **state)
+TEST(only_ctrl_c_shortens_the_grace_period)
 {
     static const int signals[] = { SIGTERM, SIGHUP, SIGPIPE };
     for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
@@ -129,7 +128,7 @@ static void only_ctrl_c_shortens_the_grace_period(void **state)
     }
 }
 
-static void the_job_of_an_srun_is_shown_then_interrupted_and_ended(void **state)
+TEST(the_job_of_an_srun_is_shown_then_interrupted_and_ended)
 {
     struct going going = { .leaver = LEAVER_SRUN };
     assert_int_equal(going_next(&going, false, SIGINT, 1000), GOING_SHOW);
@@ -140,7 +139,7 @@ static void the_job_of_an_srun_is_shown_then_interrupted_and_ended(void **state)
     assert_false(going.is_interrupted);
 }
 
-static void a_viewer_leaves_by_any_signal(void **state)
+TEST(a_viewer_leaves_by_any_signal)
 {
     static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR1 };
     for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
@@ -152,7 +151,7 @@ static void a_viewer_leaves_by_any_signal(void **state)
 
 /* --- signals --- */
 
-static void what_is_ignored_is_not_waited_for(void **state)
+TEST(what_is_ignored_is_not_waited_for)
 {
     sigset_t set;
     (void)signal(SIGHUP, SIG_DFL); // it may be called by nohup
@@ -163,23 +162,4 @@ static void what_is_ignored_is_not_waited_for(void **state)
     leaving_signals_add(&set, SIGHUP);
     assert_true(sigismember(&set, SIGINT) && sigismember(&set, SIGTERM) && !sigismember(&set, SIGHUP));
     (void)signal(SIGHUP, SIG_DFL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_page_has_the_rows_of_the_table),
-        cmocka_unit_test(a_program_without_a_row_does_nothing),
-        cmocka_unit_test(nobody_ends_a_job_by_being_killed),
-        cmocka_unit_test(while_it_waits_a_job_is_ended_or_left),
-        cmocka_unit_test(other_signals_do_nothing),
-        cmocka_unit_test(a_run_is_interrupted_then_ended_then_killed),
-        cmocka_unit_test(a_run_is_interrupted_again_after_some_time),
-        cmocka_unit_test(a_run_that_waits_is_ended_at_once),
-        cmocka_unit_test(only_ctrl_c_shortens_the_grace_period),
-        cmocka_unit_test(the_job_of_an_srun_is_shown_then_interrupted_and_ended),
-        cmocka_unit_test(a_viewer_leaves_by_any_signal),
-        cmocka_unit_test(what_is_ignored_is_not_waited_for),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

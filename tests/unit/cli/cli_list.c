@@ -44,7 +44,7 @@ static void check(const struct call *call, const char *expected)
 }
 
 /* What explains a job is kept before what the other columns tell as well. */
-static void a_narrow_screen_lacks_the_time_before_the_reason(void **state)
+TEST(a_narrow_screen_lacks_the_time_before_the_reason)
 {
     static const struct list_kind timed = {
         .member = "jobs", .columns = job_columns, .normal = "id,name,state,time,why"
@@ -59,7 +59,6 @@ static void a_narrow_screen_lacks_the_time_before_the_reason(void **state)
         { 36, "ID  NAME   STATE      WHY / COMMAND\n" },
         { 24, "ID  NAME   STATE\n" },
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
         struct call call = { 0 };
         struct screen screen = { .width = expected[i].width };
@@ -73,7 +72,7 @@ static void a_narrow_screen_lacks_the_time_before_the_reason(void **state)
     }
 }
 
-static void a_narrow_screen_keeps_the_state_of_gpus(void **state)
+TEST(a_narrow_screen_keeps_the_state_of_gpus)
 {
     static const char gpus[] = "{\"gpus\":[{\"node\":\"gpu1\",\"index\":0,\"model\":\"NVIDIA "
                                "H100\",\"state\":\"drained\",\"utilization\":0.5,"
@@ -88,7 +87,6 @@ static void a_narrow_screen_keeps_the_state_of_gpus(void **state)
         { 60, "NODE  GPU  MODEL        JOB  USER  UTIL   MEM GiB  STATE\n" },
         { 40, "NODE  GPU  JOB  USER  UTIL  STATE\n" },
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
         struct call call = { 0 };
         struct screen screen = { .width = expected[i].width };
@@ -102,10 +100,9 @@ static void a_narrow_screen_keeps_the_state_of_gpus(void **state)
     }
 }
 
-static void a_table_tells_each_state_its_own_way(void **state)
+TEST(a_table_tells_each_state_its_own_way)
 {
     struct call call = { 0 };
-    (void)state;
     check(&call, "ID  NAME   STATE      WHERE       WHY / COMMAND\n"
                  " 9  a,\"b\"  running    gpu1:0-2,5  x\\x1b[2J\n"
                  "10  b      queued #2  -           priority\n"
@@ -113,7 +110,7 @@ static void a_table_tells_each_state_its_own_way(void **state)
 }
 
 /* Rows of jobs that are held, arrays and their elements. */
-static void arrays_and_held_jobs_have_their_own_look(void **state)
+TEST(arrays_and_held_jobs_have_their_own_look)
 {
     static const char text[] =
         "{\"jobs\":[{\"id\":43,\"name\":\"sweep\",\"state\":\"queued\",\"hold\":\"user\",\"position\":4,"
@@ -130,7 +127,6 @@ static void arrays_and_held_jobs_have_their_own_look(void **state)
     _cleanup_free_ char *shown = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&shown, &size);
-    (void)state;
     assert_int_equal(list_print(&call, &kind, &screen, answer, out, NULL), 0);
     (void)fclose(out);
     assert_string_equal(shown, "  ID  NAME          STATE      GPUS  LEFT               WHY / COMMAND\n"
@@ -139,49 +135,44 @@ static void arrays_and_held_jobs_have_their_own_look(void **state)
                                "  46  b             queued #1     1  ~2020-01-02 14:05  no GPU is free\n");
 }
 
-static void columns_come_in_the_order_asked(void **state)
+TEST(columns_come_in_the_order_asked)
 {
     struct call call = { .list = { .output = "time,id", .is_headless = true } };
-    (void)state;
     check(&call, "1s           9\n"
                  "wait 1m05s  10\n"
                  "-           11\n");
 }
 
-static void rows_sort_by_number_and_by_text(void **state)
+TEST(rows_sort_by_number_and_by_text)
 {
     struct call call = { .list = { .output = "id", .is_headless = true, .sort = "-id" } };
-    (void)state;
     check(&call, "11\n10\n 9\n");
     call.list.sort = "-state,id";
     check(&call, " 9\n10\n11\n");
 }
 
-static void csv_has_all_columns_and_quotes(void **state)
+TEST(csv_has_all_columns_and_quotes)
 {
     struct call call = { .list = { .output = "csv" } };
     _cleanup_free_ char *text = NULL;
-    (void)state;
     assert_int_equal(print(&call, &text, NULL), 0);
     assert_non_null(strstr(text, "id,user,name,state,gpus,"));
     assert_non_null(strstr(text, "\n9,,\"a,\"\"b\"\"\",running,"));
 }
 
-static void json_is_the_servers_own(void **state)
+TEST(json_is_the_servers_own)
 {
     struct call call = { .is_json = true };
     _cleanup_free_ char *text = NULL;
-    (void)state;
     assert_int_equal(print(&call, &text, NULL), 0);
     _cleanup_json_ json_t *printed = json_loads(text, 0, NULL), *given = json_loads(jobs_text, 0, NULL);
     assert_true(json_equal(printed, given));
 }
 
-static void json_lines_have_one_job_each(void **state)
+TEST(json_lines_have_one_job_each)
 {
     struct call call = { .list = { .output = "jsonl" } };
     _cleanup_free_ char *text = NULL;
-    (void)state;
     assert_int_equal(print(&call, &text, NULL), 0);
     size_t lines = 0;
     for (const char *p = text; (p = strchr(p, '\n')) != NULL; p++)
@@ -190,28 +181,26 @@ static void json_lines_have_one_job_each(void **state)
     assert_memory_equal(text, "{\"id\":9,", 8);
 }
 
-static void an_unknown_column_gets_a_suggestion(void **state)
+TEST(an_unknown_column_gets_a_suggestion)
 {
     struct list_choice choice = { .output = "id,gpu" }, sort = { .sort = "-nmae" },
                        good = { .output = "csv" };
     struct error err = { 0 };
-    (void)state;
     assert_int_equal(list_check(&choice, &kind, &err), -EINVAL);
     assert_string_equal(err.message, "-o: no column 'gpu'. Did you mean 'gpus'?");
     assert_int_equal(list_check(&sort, &kind, &err), -EINVAL);
     assert_int_equal(list_check(&good, &kind, &err), 0);
 }
 
-static void columns_are_few_enough(void **state)
+TEST(columns_are_few_enough)
 {
     size_t count = 0;
-    (void)state;
     for (const struct list_column *column = job_columns; column->name != NULL; column++)
         count++;
     assert_in_range(count, 1, LIST_COLUMNS_MAX);
 }
 
-static void the_status_line_names_every_gpu(void **state)
+TEST(the_status_line_names_every_gpu)
 {
     _cleanup_json_ json_t *gpus = json_loads(
         "[{\"index\":0,\"utilization\":0.97,\"jobs\":[{}],\"state\":\"used\"},{\"index\":1,\"jobs\":[],"
@@ -221,13 +210,12 @@ static void the_status_line_names_every_gpu(void **state)
     _cleanup_free_ char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
-    (void)state;
     gpu_print_line(gpus, out);
     (void)fclose(out);
     assert_string_equal(text, "0:97% 1:- 2:+ 7:x\n");
 }
 
-static void a_job_on_gpus_of_others_is_warned_of(void **state)
+TEST(a_job_on_gpus_of_others_is_warned_of)
 {
     _cleanup_json_ json_t *jobs = json_loads(
         "{\"jobs\":[{\"id\":1,\"state\":\"running\",\"command\":\"x\",\"usage\":{\"stray_gpus\":\"3\"}},"
@@ -240,7 +228,6 @@ static void a_job_on_gpus_of_others_is_warned_of(void **state)
     _cleanup_free_ char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
-    (void)state;
     assert_int_equal(list_print(&call, &kind, &screen, jobs, out, NULL), 0);
     (void)fclose(out);
     assert_non_null(strstr(text, "1  uses GPU 3, which is not allocated to it\n"));
@@ -248,7 +235,7 @@ static void a_job_on_gpus_of_others_is_warned_of(void **state)
     assert_non_null(strstr(text, "3  exit 0\n"));
 }
 
-static void processes_are_told_that_do_not_belong_on_the_gpu(void **state)
+TEST(processes_are_told_that_do_not_belong_on_the_gpu)
 {
     _cleanup_json_ json_t *gpus =
         json_loads("[{\"node\":\"box\",\"index\":0,\"jobs\":[{\"id\":42}],\"processes\":["
@@ -259,14 +246,13 @@ static void processes_are_told_that_do_not_belong_on_the_gpu(void **state)
     _cleanup_free_ char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
-    (void)state;
     gpu_print_external(gpus, out);
     (void)fclose(out);
     assert_string_equal(
         text, "used by external processes: GPU box:0: 8 train (cy) 1 GiB of job 43, 9 blender (di)\n");
 }
 
-static void a_list_without_wide_columns_shows_its_normal_ones(void **state)
+TEST(a_list_without_wide_columns_shows_its_normal_ones)
 {
     static const struct list_kind narrow = { .member = "jobs", .columns = job_columns, .normal = "id,name" };
     struct call call = { .list.output = "wide" };
@@ -275,30 +261,7 @@ static void a_list_without_wide_columns_shows_its_normal_ones(void **state)
     size_t size = 0;
     _cleanup_json_ json_t *answer = json_loads(jobs_text, 0, NULL);
     FILE *out = open_memstream(&text, &size);
-    (void)state;
     assert_int_equal(list_print(&call, &narrow, &screen, answer, out, NULL), 0);
     (void)fclose(out);
     assert_string_equal(text, "ID  NAME\n 9  a,\"b\"\n10  b\n11  c\n");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_table_tells_each_state_its_own_way),
-        cmocka_unit_test(a_narrow_screen_lacks_the_time_before_the_reason),
-        cmocka_unit_test(a_narrow_screen_keeps_the_state_of_gpus),
-        cmocka_unit_test(arrays_and_held_jobs_have_their_own_look),
-        cmocka_unit_test(a_list_without_wide_columns_shows_its_normal_ones),
-        cmocka_unit_test(columns_come_in_the_order_asked),
-        cmocka_unit_test(rows_sort_by_number_and_by_text),
-        cmocka_unit_test(csv_has_all_columns_and_quotes),
-        cmocka_unit_test(json_is_the_servers_own),
-        cmocka_unit_test(json_lines_have_one_job_each),
-        cmocka_unit_test(an_unknown_column_gets_a_suggestion),
-        cmocka_unit_test(columns_are_few_enough),
-        cmocka_unit_test(the_status_line_names_every_gpu),
-        cmocka_unit_test(a_job_on_gpus_of_others_is_warned_of),
-        cmocka_unit_test(processes_are_told_that_do_not_belong_on_the_gpu),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,7 +35,7 @@ static char *url_of(const struct sockaddr_in *address)
     return xasprintf("http://127.0.0.1:%u", (unsigned)ntohs(address->sin_port));
 }
 
-static void the_owner_of_a_listener_is_reported(void **state)
+TEST(the_owner_of_a_listener_is_reported)
 {
     struct sockaddr_in address = loopback(0);
     uint32_t uid = UINT32_MAX;
@@ -46,7 +46,7 @@ static void the_owner_of_a_listener_is_reported(void **state)
     assert_int_equal(uid, geteuid());
 }
 
-static void a_listener_at_all_addresses_is_found_too(void **state)
+TEST(a_listener_at_all_addresses_is_found_too)
 {
     struct sockaddr_in all = { .sin_family = AF_INET };
     uint32_t uid = UINT32_MAX;
@@ -58,7 +58,7 @@ static void a_listener_at_all_addresses_is_found_too(void **state)
     assert_int_equal(uid, geteuid());
 }
 
-static void without_a_listener_there_is_no_owner(void **state)
+TEST(without_a_listener_there_is_no_owner)
 {
     struct sockaddr_in address = loopback(0), elsewhere = loopback(htons(80));
     uint32_t uid = 7;
@@ -72,7 +72,7 @@ static void without_a_listener_there_is_no_owner(void **state)
     assert_int_equal(uid, 7);
 }
 
-static void a_connection_names_whom_it_is_with(void **state)
+TEST(a_connection_names_whom_it_is_with)
 {
     struct sockaddr_in address = loopback(0);
     struct http_client *http = NULL;
@@ -89,7 +89,7 @@ static void a_connection_names_whom_it_is_with(void **state)
     http_client_free(http);
 }
 
-static void a_missing_listener_is_reported(void **state)
+TEST(a_missing_listener_is_reported)
 {
     struct sockaddr_in address = loopback(0);
     struct http_client *http = NULL;
@@ -103,7 +103,7 @@ static void a_missing_listener_is_reported(void **state)
     assert_null(http);
 }
 
-static void other_machines_and_other_texts_are_refused(void **state)
+TEST(other_machines_and_other_texts_are_refused)
 {
     static const char *const wrong[] = { "http://", "http://:80", "http://localhost",
         "http://localhost:", "http://localhost:80/path", "http://10.0.0.1:80", "http://localhost:port",
@@ -118,17 +118,4 @@ static void other_machines_and_other_texts_are_refused(void **state)
     }
     assert_true(loopback_is("127.0.0.1") && loopback_is("::1"));
     assert_false(loopback_is("10.0.0.1") || loopback_is("no such name"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_owner_of_a_listener_is_reported),
-        cmocka_unit_test(a_listener_at_all_addresses_is_found_too),
-        cmocka_unit_test(without_a_listener_there_is_no_owner),
-        cmocka_unit_test(a_connection_names_whom_it_is_with),
-        cmocka_unit_test(a_missing_listener_is_reported),
-        cmocka_unit_test(other_machines_and_other_texts_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,10 +116,9 @@ static void try_wrong_values(const struct command *command, const struct option_
     }
 }
 
-static void wrong_values_are_refused_by_the_name_of_the_option(void **state)
+TEST(wrong_values_are_refused_by_the_name_of_the_option)
 {
     unsigned failures = 0;
-    (void)state;
     visit_all(try_wrong_values, &failures);
     assert_int_equal(failures, 0);
 }
@@ -136,10 +135,9 @@ static void check_help(const struct command *command, const struct option_row *r
     print_error("mgpu %s --%s: '%s' has %zu characters\n", command->name, row->name, row->help, length);
 }
 
-static void help_is_one_line_without_a_period(void **state)
+TEST(help_is_one_line_without_a_period)
 {
     unsigned failures = 0;
-    (void)state;
     visit_all(check_help, &failures);
     for (size_t i = 0; commands[i] != NULL; i++) {
         const char *help = commands[i]->help;
@@ -151,9 +149,8 @@ static void help_is_one_line_without_a_period(void **state)
     assert_int_equal(failures, 0);
 }
 
-static void names_and_letters_are_given_once(void **state)
+TEST(names_and_letters_are_given_once)
 {
-    (void)state;
     for (size_t i = 0; commands[i] != NULL; i++)
         for (size_t k = i + 1; commands[k] != NULL; k++)
             assert_string_not_equal(commands[i]->name, commands[k]->name);
@@ -215,11 +212,10 @@ static void look_for_option(const struct command *command, const struct option_r
     print_error("no %s in the man page of %s\n", option, command->name);
 }
 
-static void the_man_pages_have_every_option_and_verb(void **state)
+TEST(the_man_pages_have_every_option_and_verb)
 {
     _cleanup_free_ char *overview = read_page("mgpu");
     unsigned failures = 0;
-    (void)state;
     visit_all(look_for_option, &failures);
     for (size_t i = 0; commands[i] != NULL; i++) {
         _cleanup_free_ char *line = xasprintf("\n*mgpu-%s*(1)\n", commands[i]->name);
@@ -240,7 +236,6 @@ struct seeking {
 static void seek(const struct command *command, const struct option_row *row, void *arg)
 {
     struct seeking *seeking = arg;
-    (void)command;
     seeking->is_found |= strcmp(row->name, seeking->name) == 0;
 }
 
@@ -263,11 +258,10 @@ static unsigned count_unknown_options(const char *name, const char *page)
     return failures;
 }
 
-static void the_man_pages_have_no_option_that_does_not_exist(void **state)
+TEST(the_man_pages_have_no_option_that_does_not_exist)
 {
     _cleanup_free_ char *overview = read_page("mgpu");
     unsigned failures = count_unknown_options("mgpu", overview);
-    (void)state;
     for (size_t i = 0; commands[i] != NULL; i++) {
         _cleanup_free_ char *page = commands[i]->is_hidden ? NULL : read_page_of(commands[i]);
         failures += page == NULL ? 0 : count_unknown_options(commands[i]->name, page);
@@ -276,11 +270,10 @@ static void the_man_pages_have_no_option_that_does_not_exist(void **state)
 }
 
 /* What a verb takes and what it shows stand in its page with the words of the tables. */
-static void a_page_is_made_of_the_tables_of_its_verb(void **state)
+TEST(a_page_is_made_of_the_tables_of_its_verb)
 {
     _cleanup_free_ char *cancel = read_page("mgpu-cancel"), *nodes = read_page("mgpu-nodes"),
                         *gpu = read_page("mgpu-gpu"), *run = read_page("mgpu-run");
-    (void)state;
     assert_non_null(strstr(cancel, "\n*mgpu cancel* [_OPTIONS_] _JOB_..."));
     assert_non_null(
         strstr(cancel, "*mgpu kill*, *mgpu rm*, *mgpu scancel* are other names of *mgpu cancel*."));
@@ -295,7 +288,7 @@ static void a_page_is_made_of_the_tables_of_its_verb(void **state)
 }
 
 /* The defaults of submit are read for the verbs that have its options, and for no other. */
-static void who_makes_jobs_has_the_options_of_submit(void **state)
+TEST(who_makes_jobs_has_the_options_of_submit)
 {
     for (size_t i = 0; commands[i] != NULL; i++) {
         bool has_rows = false;
@@ -307,15 +300,6 @@ static void who_makes_jobs_has_the_options_of_submit(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wrong_values_are_refused_by_the_name_of_the_option),
-        cmocka_unit_test(help_is_one_line_without_a_period),
-        cmocka_unit_test(names_and_letters_are_given_once),
-        cmocka_unit_test(the_man_pages_have_every_option_and_verb),
-        cmocka_unit_test(the_man_pages_have_no_option_that_does_not_exist),
-        cmocka_unit_test(a_page_is_made_of_the_tables_of_its_verb),
-        cmocka_unit_test(who_makes_jobs_has_the_options_of_submit),
-    };
     (void)setenv("HOME", "/nonexistent", 1);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run(NULL, NULL);
 }

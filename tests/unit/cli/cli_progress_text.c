@@ -23,7 +23,7 @@ static void check_bar(const struct screen *screen, const char *job, const char *
     assert_string_equal(bar, expected);
 }
 
-static void a_bar_is_full_only_at_the_end(void **state)
+TEST(a_bar_is_full_only_at_the_end)
 {
     check_bar(&utf8, "{\"progress\": 0}", "░░░░░░░░ 0%");
     check_bar(&utf8, "{\"progress\": 0.4}", "███░░░░░ 40%");
@@ -34,7 +34,7 @@ static void a_bar_is_full_only_at_the_end(void **state)
     check_bar(&ascii, "{\"progress\": 7}", "[########] 100%");
 }
 
-static void a_sentence_has_what_was_said(void **state)
+TEST(a_sentence_has_what_was_said)
 {
     _cleanup_json_ json_t *both = object("{\"progress\": 1, \"status\": \"red \\u001b[31m\"}");
     _cleanup_json_ json_t *status = object("{\"progress\": null, \"status\": \"epoch 3\"}");
@@ -44,13 +44,4 @@ static void a_sentence_has_what_was_said(void **state)
     assert_string_equal(second, "epoch 3");
     assert_null(progress_sentence(&ascii, none));
     assert_null(progress_bar(&ascii, none));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_bar_is_full_only_at_the_end),
-        cmocka_unit_test(a_sentence_has_what_was_said),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

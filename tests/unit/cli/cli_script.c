@@ -37,6 +37,8 @@ static int tear_down(void **state)
     return 0;
 }
 
+#define CASE(name, fixture) TEST_ON(name, struct fixture *fixture, set_up, tear_down)
+
 static void reset(struct fixture *fixture)
 {
     submit_options_clear(&fixture->options);
@@ -55,7 +57,7 @@ static char *asked(struct fixture *fixture, const char *line)
                                         : json_dumps(fixture->options.ask, JSON_COMPACT | JSON_SORT_KEYS);
 }
 
-static void options_of_slurm_become_ours(void **state)
+CASE(options_of_slurm_become_ours, fixture)
 {
     static const struct {
         const char *line, *asked;
@@ -102,7 +104,6 @@ static void options_of_slurm_become_ours(void **state)
         { "--mail-user=ana@lab", "{}" },
         { "--mail-type=NONE -t 1", "{\"time_limit\":60}" },
     };
-    struct fixture *fixture = *state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         _cleanup_free_ char *found = asked(fixture, rows[i].line);
         if (strcmp(found, rows[i].asked) != 0)
@@ -110,9 +111,8 @@ static void options_of_slurm_become_ours(void **state)
     }
 }
 
-static void what_is_no_member_of_the_request(void **state)
+CASE(what_is_no_member_of_the_request, fixture)
 {
-    struct fixture *fixture = *state;
     free(asked(fixture, "-o %x-%j_%4a.%N%% -D /tmp -H --export=NONE"));
     assert_string_equal(fixture->options.output, "%n-%j_%4a.%h%%");
     assert_string_equal(fixture->options.directory, "/tmp");
@@ -132,14 +132,13 @@ static void what_is_no_member_of_the_request(void **state)
     assert_false(fixture->options.is_held);
 }
 
-static void what_cannot_be_said_here_is_refused(void **state)
+CASE(what_cannot_be_said_here_is_refused, fixture)
 {
     static const char *const lines[] = { "word", "-J", "--gres=fpga:1", "--gres=gpu:2,shard:1",
         "--gres=gpu:a100:1,gpu:v100:1", "--gres=:0", "--gres=lscratch:", "--gpus=x:y", "--time=1:2:3:4",
         "--time=x", "--nodes=4-1", "--dependency=afterok", "--dependency=afterok:x",
         "--dependency=afterok:1?after:2,after:3", "--begin=lunchtime", "--mem=8Q", "--array=x", "-J 'x",
         "--nosuch", "-C a100", "--test-only" };
-    struct fixture *fixture = *state;
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
         struct error err = { 0 };
         _cleanup_free_ char *script = xasprintf("#SBATCH %s\n", lines[i]);
@@ -150,11 +149,10 @@ static void what_cannot_be_said_here_is_refused(void **state)
     }
 }
 
-static void a_begin_is_read_as_slurm_writes_it(void **state)
+CASE(a_begin_is_read_as_slurm_writes_it, fixture)
 {
     static const char *const lines[] = { "-b now+60", "-b now+2hours", "-b now+1hour", "-b 16:00",
         "--begin=2030-01-20T12:34:00" };
-    struct fixture *fixture = *state;
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
         _cleanup_free_ char *found = asked(fixture, lines[i]);
         assert_non_null(strstr(found, "begin"));
@@ -178,10 +176,9 @@ static bool is_script(const char *text, size_t length, mode_t mode)
 
 #define IS_SCRIPT(text, mode) is_script(text, sizeof(text) - 1, mode)
 
-static void what_is_a_script(void **state)
+TEST(what_is_a_script)
 {
     _cleanup_script_ struct script script = { 0 };
-    (void)state;
     assert_true(IS_SCRIPT("echo\n", 0755));
     assert_true(IS_SCRIPT("#!/bin/sh\n", 0644));
     assert_true(IS_SCRIPT("\n# x\n#MGPU -g 1\necho\n", 0644));
@@ -192,16 +189,4 @@ static void what_is_a_script(void **state)
     assert_false(IS_SCRIPT("\177ELF\0\0", 0755));
     assert_false(script_open(&script, "/tmp"));
     assert_false(script_open(&script, "/nowhere/script"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(options_of_slurm_become_ours, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_is_no_member_of_the_request, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_cannot_be_said_here_is_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_begin_is_read_as_slurm_writes_it, set_up, tear_down),
-        cmocka_unit_test(what_is_a_script),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

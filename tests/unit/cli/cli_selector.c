@@ -12,25 +12,22 @@ static struct selector parse(const char *word)
     return selector;
 }
 
-static void a_number_is_a_job(void **state)
+TEST(a_number_is_a_job)
 {
-    (void)state;
     assert_int_equal(parse("42").kind, SELECT_ID);
     assert_int_equal(parse("42").first, 42);
     assert_int_equal(parse("42-42").kind, SELECT_ID);
 }
 
-static void a_range_has_both_ends(void **state)
+TEST(a_range_has_both_ends)
 {
-    (void)state;
     assert_int_equal(parse("42-45").kind, SELECT_RANGE);
     assert_int_equal(parse("42-45").first, 42);
     assert_int_equal(parse("42-45").last, 45);
 }
 
-static void an_element_belongs_to_its_array(void **state)
+TEST(an_element_belongs_to_its_array)
 {
-    (void)state;
     assert_int_equal(parse("42.3").kind, SELECT_ELEMENTS);
     assert_int_equal(parse("42.3").array, 42);
     assert_int_equal(parse("42.3").first, 3);
@@ -39,11 +36,10 @@ static void an_element_belongs_to_its_array(void **state)
     assert_int_equal(parse("42.0-9").last, 9);
 }
 
-static void everything_else_is_a_name(void **state)
+TEST(everything_else_is_a_name)
 {
     static const char *const words[] = { "train", "42x", "-", "0", "0.1", "4.", "4.x", "4.2-", ".3", "1-",
         "99999999999999999999", "1-x" };
-    (void)state;
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         assert_int_equal(parse(words[i]).kind, SELECT_NAME);
         assert_string_equal(parse(words[i]).name, words[i]);
@@ -51,11 +47,10 @@ static void everything_else_is_a_name(void **state)
     assert_int_equal(parse("@").kind, SELECT_NEWEST);
 }
 
-static void senseless_words_are_refused(void **state)
+TEST(senseless_words_are_refused)
 {
     struct selector selector;
     struct error err = { 0 };
-    (void)state;
     assert_int_equal(selector_parse("", &selector, &err), -EINVAL);
     assert_int_equal(selector_parse("5-4", &selector, &err), -EINVAL);
     assert_int_equal(selector_parse("1-10001", &selector, &err), -E2BIG);
@@ -63,11 +58,10 @@ static void senseless_words_are_refused(void **state)
     assert_int_equal(selector_parse("1.0-10000", &selector, &err), -E2BIG);
 }
 
-static void numbers_need_no_server(void **state)
+TEST(numbers_need_no_server)
 {
     struct client client = { .asked_path = "/nonexistent" };
     _cleanup_strings_ struct strings words = { 0 }, jobs = { 0 };
-    (void)state;
     strings_add(&words, "7");
     strings_add(&words, "5.1-2");
     strings_add(&words, "7");
@@ -78,26 +72,11 @@ static void numbers_need_no_server(void **state)
     assert_string_equal(jobs.items[2], "5.2");
 }
 
-static void no_word_at_all_is_refused(void **state)
+TEST(no_word_at_all_is_refused)
 {
     struct client client = { 0 };
     struct strings jobs = { 0 };
     struct error err = { 0 };
-    (void)state;
     assert_int_equal(selector_resolve(&client, 0, NULL, &jobs, &err), -EINVAL);
     assert_string_equal(err.message, "no job given");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_number_is_a_job),
-        cmocka_unit_test(a_range_has_both_ends),
-        cmocka_unit_test(an_element_belongs_to_its_array),
-        cmocka_unit_test(everything_else_is_a_name),
-        cmocka_unit_test(senseless_words_are_refused),
-        cmocka_unit_test(numbers_need_no_server),
-        cmocka_unit_test(no_word_at_all_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

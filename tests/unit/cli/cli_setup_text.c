@@ -26,7 +26,6 @@ static void write_file(const char *name, const char *text, mode_t mode)
 
 static int make_place(void **state)
 {
-    (void)state;
     if (mkdtemp(place) == NULL || chdir(place) < 0 || mkdir("my venv", 0755) < 0 ||
         mkdir("my venv/bin", 0755) < 0 || mkdir("modules", 0755) < 0 || mkdir("modules/init", 0755) < 0)
         return -1;
@@ -45,7 +44,6 @@ static int make_place(void **state)
 
 static int remove_place(void **state)
 {
-    (void)state;
     _cleanup_free_ char *command = xasprintf("rm -r %s", place);
     return system(command) == 0 ? 0 : -1;
 }
@@ -68,20 +66,18 @@ static int run(const char *shell, const struct setup_options *options, char **re
     return WEXITSTATUS(status);
 }
 
-static void nothing_wished_is_no_text(void **state)
+TEST(nothing_wished_is_no_text)
 {
     const struct setup_options options = { 0 };
-    (void)state;
     assert_null(setup_text_make(&options));
 }
 
-static void the_parts_run_in_their_order(void **state)
+TEST(the_parts_run_in_their_order)
 {
     static const char *const shells[] = { "/bin/sh", "/bin/bash" };
     struct setup_options options = {
         .conda = "my env", .venv = "my venv", .command = "order=\"${order}own\""
     };
-    (void)state;
     (void)setenv("CONDA_EXE", "", 1);
     _cleanup_free_ char *path = xasprintf("%s:/usr/bin:/bin", place);
     (void)setenv("PATH", path, 1);
@@ -95,7 +91,7 @@ static void the_parts_run_in_their_order(void **state)
     strings_clear(&options.modules);
 }
 
-static void each_part_that_is_missing_says_so_and_ends_the_shell(void **state)
+TEST(each_part_that_is_missing_says_so_and_ends_the_shell)
 {
     static const struct {
         const char *what;
@@ -105,7 +101,6 @@ static void each_part_that_is_missing_says_so_and_ends_the_shell(void **state)
         { "--venv: ./none is not a virtual environment", { .venv = "none", .command = "echo on" } },
         { "--venv: ./$(echo on >&2)'; echo on is not a virtual", { .venv = "$(echo on >&2)'; echo on" } },
     };
-    (void)state;
     (void)setenv("PATH", "/usr/bin:/bin", 1);
     (void)setenv("CONDA_EXE", "/nowhere/conda", 1);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -116,11 +111,10 @@ static void each_part_that_is_missing_says_so_and_ends_the_shell(void **state)
     }
 }
 
-static void the_first_line_says_what_was_wished_and_nothing_gets_out_of_it(void **state)
+TEST(the_first_line_says_what_was_wished_and_nothing_gets_out_of_it)
 {
     struct setup_options options = { .venv = "a\necho out" };
     _cleanup_free_ char *said = NULL, *text = setup_text_make(&options);
-    (void)state;
     assert_ptr_equal(strstr(text, "# mgpu: --venv 'a\\x0aecho out'\n"), text);
     assert_int_equal(run("/bin/sh", &options, &said), 1);
     assert_ptr_equal(strstr(said, "mgpu: --venv: ./a\necho out is no"), said);
@@ -129,22 +123,20 @@ static void the_first_line_says_what_was_wished_and_nothing_gets_out_of_it(void 
     assert_string_equal(plain, "true");
 }
 
-static void an_environment_that_conda_does_not_know(void **state)
+TEST(an_environment_that_conda_does_not_know)
 {
     const struct setup_options options = { .conda = "other", .command = "echo on" };
     _cleanup_free_ char *said = NULL, *conda = xasprintf("%s/conda", place);
-    (void)state;
     (void)setenv("CONDA_EXE", conda, 1);
     assert_int_equal(run("/bin/sh", &options, &said), 1);
     assert_non_null(strstr(said, "EnvironmentNameNotFound: other\n"));
     assert_non_null(strstr(said, "/conda cannot activate the environment other\n"));
 }
 
-static void a_module_that_cannot_be_loaded(void **state)
+TEST(a_module_that_cannot_be_loaded)
 {
     struct setup_options options = { .command = "echo on" };
     _cleanup_free_ char *said = NULL;
-    (void)state;
     strings_add(&options.modules, "missing");
     assert_int_equal(run("/bin/sh", &options, &said), 1);
     assert_string_equal(said, "mgpu: --module: missing cannot be loaded\n");
@@ -174,10 +166,9 @@ static void assert_checked(const char *conda, const char *expected)
     assert_string_equal(said, expected);
 }
 
-static void what_is_not_here_is_told_before_the_job_is_submitted(void **state)
+TEST(what_is_not_here_is_told_before_the_job_is_submitted)
 {
     struct setup_options options = { .venv = "none", .command = "echo on" };
-    (void)state;
     assert_null(check(&options));
     assert_int_equal(mkdir("root", 0755) | mkdir("root/bin", 0755) | mkdir("root/envs", 0755) |
                          mkdir("root/envs/my env", 0755) | mkdir("more", 0755) | mkdir("more/other", 0755) |
@@ -214,14 +205,5 @@ static void what_is_not_here_is_told_before_the_job_is_submitted(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_wished_is_no_text),
-        cmocka_unit_test(the_parts_run_in_their_order),
-        cmocka_unit_test(each_part_that_is_missing_says_so_and_ends_the_shell),
-        cmocka_unit_test(the_first_line_says_what_was_wished_and_nothing_gets_out_of_it),
-        cmocka_unit_test(an_environment_that_conda_does_not_know),
-        cmocka_unit_test(a_module_that_cannot_be_loaded),
-        cmocka_unit_test(what_is_not_here_is_told_before_the_job_is_submitted),
-    };
-    return cmocka_run_group_tests(tests, make_place, remove_place);
+    return unit_tests_run(make_place, remove_place);
 }

@@ -8,7 +8,7 @@
 #include "cli/submit/slurm_distribution.h"
 #include "unit_test.h"
 
-static void a_value_is_shown_in_full(void **state)
+TEST(a_value_is_shown_in_full)
 {
     static const struct {
         const char *value, *shown;
@@ -28,7 +28,7 @@ static void a_value_is_shown_in_full(void **state)
     assert_int_equal(slurm_distribution_layout(NULL), SLURM_LAYOUT_BLOCK);
 }
 
-static void the_size_of_a_plane_is_its_own_or_that_of_the_variable(void **state)
+TEST(the_size_of_a_plane_is_its_own_or_that_of_the_variable)
 {
     (void)unsetenv("SLURM_DIST_PLANESIZE");
     assert_int_equal(slurm_distribution_plane("plane=4"), 4);
@@ -51,7 +51,7 @@ static int settle(struct slurm_job *job, const char *nodes, int64_t tasks)
     return slurm_distribution_settle(job, NULL);
 }
 
-static void a_list_has_a_node_for_each_task(void **state)
+TEST(a_list_has_a_node_for_each_task)
 {
     struct slurm_job job;
     assert_int_equal(settle(&job, "n2,n1,n2", SLURM_UNSET), 0);
@@ -68,14 +68,4 @@ static void a_list_has_a_node_for_each_task(void **state)
     slurm_job_clear(&job);
     assert_int_equal(settle(&job, "/nosuch/file", 3), -ENOENT);
     slurm_job_clear(&job);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_value_is_shown_in_full),
-        cmocka_unit_test(the_size_of_a_plane_is_its_own_or_that_of_the_variable),
-        cmocka_unit_test(a_list_has_a_node_for_each_task),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

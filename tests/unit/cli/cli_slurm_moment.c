@@ -32,7 +32,7 @@ static void check(enum slurm_tense tense, const struct row *rows, size_t count)
 
 #define CHECK(tense, rows) check((tense), (rows), sizeof(rows) / sizeof((rows)[0]))
 
-static void a_time_of_day_is_todays_in_the_past_and_the_next_one_ahead(void **state)
+TEST(a_time_of_day_is_todays_in_the_past_and_the_next_one_ahead)
 {
     static const struct row past[] = { { "00:00", "2026-11-21T00:00:00" },
         { "12:01am", "2026-11-21T00:01:00" }, { "midnight", "2026-11-21T00:00:00" },
@@ -45,12 +45,11 @@ static void a_time_of_day_is_todays_in_the_past_and_the_next_one_ahead(void **st
         { "4:30PM", "2026-11-21T16:30:00" }, { "12:05:09 am", "2026-11-22T00:05:09" },
         { "tomorrow", "2026-11-22T00:00:00" }, { "tomorrow noon", "2026-11-22T12:00:00" },
         { "noon-tomorrow", "2026-11-22T12:00:00" }, { "10:00 tomorrow", "2026-11-22T10:00:00" } };
-    (void)state;
     CHECK(SLURM_PAST, past);
     CHECK(SLURM_AHEAD, ahead);
 }
 
-static void a_day_without_a_year_is_the_last_one_or_the_next_one(void **state)
+TEST(a_day_without_a_year_is_the_last_one_or_the_next_one)
 {
     static const struct row past[] = { { "1120", "2026-11-20T00:00:00" }, { "11/20", "2026-11-20T00:00:00" },
         { "11.20", "2026-11-20T00:00:00" }, { "1121", "2026-11-21T00:00:00" },
@@ -61,12 +60,11 @@ static void a_day_without_a_year_is_the_last_one_or_the_next_one(void **state)
         { "12/24", "2026-12-24T00:00:00" }, { "11/21-13:00", "2026-11-21T13:00:00" },
         { "12/24/26-08:30", "2026-12-24T08:30:00" }, { "122426", "2026-12-24T00:00:00" },
         { "11/21", "2027-11-21T00:00:00" } };
-    (void)state;
     CHECK(SLURM_PAST, past);
     CHECK(SLURM_AHEAD, ahead);
 }
 
-static void dates_and_distances_mean_the_same_in_both(void **state)
+TEST(dates_and_distances_mean_the_same_in_both)
 {
     static const struct row rows[] = { { "2026-11-20", "2026-11-20T00:00:00" },
         { "2026-11-20T08:30", "2026-11-20T08:30:00" }, { "2026-11-20T08:30:05", "2026-11-20T08:30:05" },
@@ -77,17 +75,15 @@ static void dates_and_distances_mean_the_same_in_both(void **state)
         { "now + 1 hour", "2026-11-21T13:30:00" }, { "uts1795264100", "2026-11-21T12:28:20" },
         { "2026-11-20T08:30:00Z", "2026-11-20T08:30:00" },
         { "2026-11-20T08:30:00+01:00", "2026-11-20T07:30:00" } };
-    (void)state;
     CHECK(SLURM_PAST, rows);
     CHECK(SLURM_AHEAD, rows);
 }
 
-static void what_is_no_moment_is_refused(void **state)
+TEST(what_is_no_moment_is_refused)
 {
     static const char *const words[] = { "", "x", "25:00", "12:60", "13:00pm", "0:30am", "02/30", "0230",
         "13/01", "1332", "now+", "now+2parsecs", "now*2", "12:00 13:00", "today tomorrow", "11/", "11/22/2",
         "2026-02-30", "2026-11", "12345", "noon noon", "uts", "utsx", "11/22x" };
-    (void)state;
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         for (int tense = SLURM_AHEAD; tense <= SLURM_PAST; tense++) {
             struct error err = { 0 };
@@ -99,11 +95,10 @@ static void what_is_no_moment_is_refused(void **state)
         }
 }
 
-static void days_begin_at_midnight_of_the_zone(void **state)
+TEST(days_begin_at_midnight_of_the_zone)
 {
     char utc[64];
     int64_t ms = 0;
-    (void)state;
     (void)setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
     tzset();
     assert_int_equal(slurm_parse_moment("-S", "today", SLURM_PAST, NOW_MS, &when_local, &ms, NULL), 0);
@@ -112,16 +107,4 @@ static void days_begin_at_midnight_of_the_zone(void **state)
     assert_int_equal(slurm_parse_moment("-S", "07/01", SLURM_PAST, NOW_MS, &when_local, &ms, NULL), 0);
     utc_format(ms, utc, sizeof(utc));
     assert_string_equal(utc, "2026-06-30T22:00:00.000Z");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_time_of_day_is_todays_in_the_past_and_the_next_one_ahead),
-        cmocka_unit_test(a_day_without_a_year_is_the_last_one_or_the_next_one),
-        cmocka_unit_test(dates_and_distances_mean_the_same_in_both),
-        cmocka_unit_test(what_is_no_moment_is_refused),
-        cmocka_unit_test(days_begin_at_midnight_of_the_zone),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 #include "cli/submit/slurm_values.h"
 #include "unit_test.h"
 
-static void times_are_minutes_unless_they_say_otherwise(void **state)
+TEST(times_are_minutes_unless_they_say_otherwise)
 {
     static const struct {
         const char *text;
@@ -23,7 +23,7 @@ static void times_are_minutes_unless_they_say_otherwise(void **state)
     }
 }
 
-static void sizes_are_mebibytes_unless_they_say_otherwise(void **state)
+TEST(sizes_are_mebibytes_unless_they_say_otherwise)
 {
     static const struct {
         const char *text;
@@ -37,7 +37,7 @@ static void sizes_are_mebibytes_unless_they_say_otherwise(void **state)
     }
 }
 
-static void gpus_have_a_number_and_perhaps_a_type(void **state)
+TEST(gpus_have_a_number_and_perhaps_a_type)
 {
     static const struct {
         const char *text;
@@ -58,7 +58,7 @@ static void gpus_have_a_number_and_perhaps_a_type(void **state)
     }
 }
 
-static void what_is_no_value_is_refused(void **state)
+TEST(what_is_no_value_is_refused)
 {
     static const char *const times[] = { "", "x", "1:2:3:4", "-2", "1-", "99999999999999999999" };
     static const char *const sizes[] = { "", "x", "4Q", "-1", "4GX", "1.5G", "99999999999999999999" };
@@ -77,7 +77,7 @@ static void what_is_no_value_is_refused(void **state)
     }
 }
 
-static void names_become_ours(void **state)
+TEST(names_become_ours)
 {
     static const char *const names[][2] = { { "%x-%j_%4a.%N%%", "%n-%j_%4a.%h%%" }, { "a%J", "a%j" },
         { "%t%n", "%r%r" }, { "\\%j", "%%j" }, { "100%", "100%" }, { "%h", "%%h" } };
@@ -87,7 +87,7 @@ static void names_become_ours(void **state)
     }
 }
 
-static void indexes_are_in_order_and_each_once(void **state)
+TEST(indexes_are_in_order_and_each_once)
 {
     static const char *const rows[][2] = { { "[1-3]", "1-3" }, { "1,1,2", "1-2" }, { "1-3,2-4", "1-4" },
         { "5,1-2", "1-2,5" }, { "0-9:2%3", "0-9:2%3" }, { "[0-3]%2", "0-3%2" }, { "3,1%1", "1,3%1" },
@@ -96,17 +96,4 @@ static void indexes_are_in_order_and_each_once(void **state)
         _cleanup_free_ char *text = slurm_array_indexes(rows[i][0]);
         assert_string_equal(text, rows[i][1]);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(times_are_minutes_unless_they_say_otherwise),
-        cmocka_unit_test(sizes_are_mebibytes_unless_they_say_otherwise),
-        cmocka_unit_test(gpus_have_a_number_and_perhaps_a_type),
-        cmocka_unit_test(what_is_no_value_is_refused),
-        cmocka_unit_test(names_become_ours),
-        cmocka_unit_test(indexes_are_in_order_and_each_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

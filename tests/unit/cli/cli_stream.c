@@ -43,6 +43,8 @@ static int teardown(void **state)
     return 0;
 }
 
+#define CASE(name, fixture) TEST_ON(name, struct fixture *fixture, setup, teardown)
+
 /* Advances until the stream waits for its server, and takes the connection. */
 static int answer(struct fixture *fixture, const char *text)
 {
@@ -56,9 +58,8 @@ static int answer(struct fixture *fixture, const char *text)
     return fd;
 }
 
-static void a_lost_log_goes_on_at_its_byte(void **state)
+CASE(a_lost_log_goes_on_at_its_byte, fixture)
 {
-    struct fixture *fixture = *state;
     int fd = answer(fixture, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
     assert_null(strstr(fixture->heard, "Range:"));
     assert_int_equal(stream_advance(&fixture->stream, true, NULL), 0);
@@ -71,9 +72,8 @@ static void a_lost_log_goes_on_at_its_byte(void **state)
     (void)close(fd);
 }
 
-static void a_log_can_begin_near_its_end_and_goes_on_at_its_byte(void **state)
+CASE(a_log_can_begin_near_its_end_and_goes_on_at_its_byte, fixture)
 {
-    struct fixture *fixture = *state;
     fixture->stream.tail = 4;
     int fd = answer(fixture, "HTTP/1.1 206 Partial\r\nContent-Range: bytes 96-999/*\r\n"
                              "Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n");
@@ -90,9 +90,8 @@ static void a_log_can_begin_near_its_end_and_goes_on_at_its_byte(void **state)
     (void)close(fd);
 }
 
-static void a_server_that_ignores_ranges_repeats_nothing(void **state)
+CASE(a_server_that_ignores_ranges_repeats_nothing, fixture)
 {
-    struct fixture *fixture = *state;
     fixture->stream.offset = 4;
     int fd = answer(fixture, "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nabcdef");
     assert_int_equal(stream_advance(&fixture->stream, true, NULL), 1);
@@ -100,9 +99,8 @@ static void a_server_that_ignores_ranges_repeats_nothing(void **state)
     (void)close(fd);
 }
 
-static void a_server_that_is_not_ready_is_asked_again(void **state)
+CASE(a_server_that_is_not_ready_is_asked_again, fixture)
 {
-    struct fixture *fixture = *state;
     int fd = answer(fixture, "HTTP/1.1 503 Unavailable\r\nContent-Length: 2\r\n\r\n{}");
     assert_int_equal(stream_advance(&fixture->stream, true, NULL), 0);
     assert_int_equal(fixture->stream.state, STREAM_AWAY);
@@ -113,9 +111,8 @@ static void a_server_that_is_not_ready_is_asked_again(void **state)
     (void)close(fd);
 }
 
-static void a_server_that_stays_away_is_given_up(void **state)
+CASE(a_server_that_stays_away_is_given_up, fixture)
 {
-    struct fixture *fixture = *state;
     struct error err = { 0 };
     int fd = answer(fixture, "");
     server_leave(&fixture->server);
@@ -131,24 +128,9 @@ static void a_server_that_stays_away_is_given_up(void **state)
     assert_non_null(strstr(err.message, "did not return"));
 }
 
-static void a_server_that_never_was_there_fails_at_once(void **state)
+CASE(a_server_that_never_was_there_fails_at_once, fixture)
 {
-    struct fixture *fixture = *state;
     struct error err = { 0 };
     server_leave(&fixture->server);
     assert_int_equal(stream_advance(&fixture->stream, false, &err), -EHOSTDOWN);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_lost_log_goes_on_at_its_byte, setup, teardown),
-        cmocka_unit_test_setup_teardown(
-            a_log_can_begin_near_its_end_and_goes_on_at_its_byte, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_server_that_ignores_ranges_repeats_nothing, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_server_that_is_not_ready_is_asked_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_server_that_stays_away_is_given_up, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_server_that_never_was_there_fails_at_once, setup, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

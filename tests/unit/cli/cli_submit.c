@@ -31,32 +31,29 @@ static json_t *build(const struct submit_options *options, const char *const *wo
 
 #define WORDS(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
-static void several_words_are_sent_as_they_are(void **state)
+TEST(several_words_are_sent_as_they_are)
 {
     struct submit_options options = { 0 };
-    (void)state;
     _cleanup_json_ json_t *request = build(&options, WORDS("echo", "a b"));
     const json_t *command = json_object_get(request, "command");
     assert_int_equal(json_array_size(command), 2);
     assert_string_equal(json_string_value(json_array_get(command, 1)), "a b");
 }
 
-static void one_word_of_shell_text_is_for_a_shell(void **state)
+TEST(one_word_of_shell_text_is_for_a_shell)
 {
     struct submit_options options = { 0 };
-    (void)state;
     _cleanup_json_ json_t *request = build(&options, WORDS("echo a | cat"));
     assert_string_equal(field_text(request, "command"), "echo a | cat");
     _cleanup_json_ json_t *plain = build(&options, WORDS("./train.sh"));
     assert_true(json_is_array(json_object_get(plain, "command")));
 }
 
-static void a_file_with_a_blank_in_its_name_is_no_shell_text(void **state)
+TEST(a_file_with_a_blank_in_its_name_is_no_shell_text)
 {
     struct submit_options options = { 0 };
     char name[] = "/tmp/mgpu test XXXXXX";
     int fd = mkstemp(name);
-    (void)state;
     assert_true(fd >= 0);
     _cleanup_json_ json_t *request = build(&options, WORDS(name));
     assert_true(json_is_array(json_object_get(request, "command")));
@@ -64,16 +61,15 @@ static void a_file_with_a_blank_in_its_name_is_no_shell_text(void **state)
     (void)unlink(name);
 }
 
-static void options_become_members_of_the_request(void **state)
+TEST(options_become_members_of_the_request)
 {
-    struct submit_options options = {
+    _cleanup_(submit_options_clear) struct submit_options options = {
         .ask = json_pack("{s:i, s:s}", "gpus", 2, "name", "n"),
         .directory = "/tmp",
         .setup.command = "s",
         .output = "o",
         .is_held = true,
     };
-    (void)state;
     _cleanup_json_ json_t *request = build(&options, WORDS("true"));
     assert_int_equal(field_integer(request, "gpus", 0), 2);
     assert_string_equal(field_text(request, "name"), "n");
@@ -81,25 +77,22 @@ static void options_become_members_of_the_request(void **state)
     assert_string_equal(field_text(request, "setup"), "s");
     assert_string_equal(field_text(request, "output"), "o");
     assert_true(json_is_true(json_object_get(request, "hold")));
-    submit_options_clear(&options);
 }
 
-static void options_that_contradict_each_other_are_refused(void **state)
+TEST(options_that_contradict_each_other_are_refused)
 {
-    struct submit_options options = { .ask = json_pack("{s:i, s:i}", "gpus", 0, "gpu_mem", 1) };
+    _cleanup_(submit_options_clear) struct submit_options options = { .ask = json_pack("{s:i, s:i}", "gpus",
+                                                                          0, "gpu_mem", 1) };
     json_t *request = NULL;
     unsigned left_out = 0;
     struct error err = { 0 };
-    (void)state;
     assert_int_equal(try_build(&options, WORDS("true"), &request, &left_out, &err), -EINVAL);
     assert_string_equal(err.message, "-m has no effect with -g 0");
-    submit_options_clear(&options);
 }
 
-static void what_was_not_asked_is_not_sent(void **state)
+TEST(what_was_not_asked_is_not_sent)
 {
     struct submit_options options = { 0 };
-    (void)state;
     _cleanup_json_ json_t *request = build(&options, WORDS("true"));
     assert_null(json_object_get(request, "gpus"));
     assert_null(json_object_get(request, "name"));
@@ -107,10 +100,9 @@ static void what_was_not_asked_is_not_sent(void **state)
     assert_null(json_object_get(request, "hold"));
 }
 
-static void the_directory_umask_and_environment_are_the_callers(void **state)
+TEST(the_directory_umask_and_environment_are_the_callers)
 {
-    struct submit_options options = { 0 };
-    (void)state;
+    _cleanup_(submit_options_clear) struct submit_options options = { 0 };
     (void)unsetenv("PWD");
     (void)setenv("MGPU_TEST_VARIABLE", "inherited", 1);
     strings_add(&options.env, "MGPU_TEST_OTHER=given");
@@ -123,36 +115,32 @@ static void the_directory_umask_and_environment_are_the_callers(void **state)
     assert_string_equal(field_text(env, "MGPU_TEST_OTHER"), "given");
     assert_string_equal(field_text(request, "cwd"), here);
     assert_int_equal(field_integer(request, "umask", 0), 027);
-    submit_options_clear(&options);
 }
 
-static void a_relative_directory_starts_here(void **state)
+TEST(a_relative_directory_starts_here)
 {
     struct submit_options options = { .directory = "sub" };
-    (void)state;
     assert_int_equal(chdir("/tmp"), 0);
     (void)setenv("PWD", "/wrong", 1);
     _cleanup_json_ json_t *request = build(&options, WORDS("true"));
     assert_string_equal(field_text(request, "cwd"), "/tmp/sub");
 }
 
-static void every_submission_has_a_key_of_its_own(void **state)
+TEST(every_submission_has_a_key_of_its_own)
 {
     struct submit_options options = { 0 };
-    (void)state;
     _cleanup_json_ json_t *first = build(&options, WORDS("true"));
     _cleanup_json_ json_t *second = build(&options, WORDS("true"));
     assert_int_equal(strlen(field_text(first, "submit_key")), 32);
     assert_string_not_equal(field_text(first, "submit_key"), field_text(second, "submit_key"));
 }
 
-static void bytes_that_are_no_text_are_counted_or_refused(void **state)
+TEST(bytes_that_are_no_text_are_counted_or_refused)
 {
     struct submit_options options = { 0 };
     json_t *request = NULL;
     unsigned left_out = 0;
     struct error err = { 0 };
-    (void)state;
     (void)setenv("MGPU_TEST_VARIABLE", "\xff", 1);
     assert_int_equal(try_build(&options, WORDS("true"), &request, &left_out, &err), 0);
     assert_int_equal(left_out, 1);
@@ -163,13 +151,12 @@ static void bytes_that_are_no_text_are_counted_or_refused(void **state)
     (void)unsetenv("MGPU_TEST_VARIABLE");
 }
 
-static void a_list_for_the_count_is_refused_with_a_hint(void **state)
+TEST(a_list_for_the_count_is_refused_with_a_hint)
 {
-    struct submit_options options = { 0 };
+    _cleanup_(submit_options_clear) struct submit_options options = { 0 };
     struct call call = { .options = &options };
     struct error err = { 0 };
     const struct option_row *row = submit_rows;
-    (void)state;
     while (strcmp(row->name, "gpus") != 0)
         row++;
     assert_int_equal(options_set(&call, row, "0,1", &err), -EINVAL);
@@ -178,23 +165,4 @@ static void a_list_for_the_count_is_refused_with_a_hint(void **state)
     assert_int_equal(options_set(&call, row, "1.5", &err), -EINVAL);
     assert_int_equal(options_set(&call, row, "0", &err), 0);
     assert_int_equal(field_integer(options.ask, "gpus", 7), 0);
-    submit_options_clear(&options);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(several_words_are_sent_as_they_are),
-        cmocka_unit_test(one_word_of_shell_text_is_for_a_shell),
-        cmocka_unit_test(a_file_with_a_blank_in_its_name_is_no_shell_text),
-        cmocka_unit_test(options_become_members_of_the_request),
-        cmocka_unit_test(options_that_contradict_each_other_are_refused),
-        cmocka_unit_test(what_was_not_asked_is_not_sent),
-        cmocka_unit_test(the_directory_umask_and_environment_are_the_callers),
-        cmocka_unit_test(a_relative_directory_starts_here),
-        cmocka_unit_test(every_submission_has_a_key_of_its_own),
-        cmocka_unit_test(bytes_that_are_no_text_are_counted_or_refused),
-        cmocka_unit_test(a_list_for_the_count_is_refused_with_a_hint),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

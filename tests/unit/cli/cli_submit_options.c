@@ -94,7 +94,7 @@ static int read_option(const char *option, const char *value, char *ret_message,
     if (value != NULL)
         argv[argc++] = (char *)(uintptr_t)value;
     bool has_command = strncmp(option, "--file", 6) != 0;
-    char **words = xcalloc((size_t)argc + 2, sizeof(char *));
+    _cleanup_free_ char **words = xcalloc((size_t)argc + 2, sizeof(char *));
     memcpy(words, argv, (size_t)argc * sizeof(char *));
     if (has_command && value != NULL)
         words[argc++] = command;
@@ -107,7 +107,6 @@ static int read_option(const char *option, const char *value, char *ret_message,
     rewind(said);
     ret_message[fread(ret_message, 1, size - 1, said)] = '\0';
     (void)fclose(said);
-    free(words);
     return status;
 }
 
@@ -152,27 +151,16 @@ static void check_row(const struct option_row *row)
         refuses(row, option, rows[i].bad[k]);
 }
 
-static void every_option_refuses_what_is_wrong_and_says_which_it_is(void **state)
+TEST(every_option_refuses_what_is_wrong_and_says_which_it_is)
 {
-    (void)state;
     for (size_t t = 0; command_submit.tables[t] != NULL; t++)
         for (const struct option_row *row = command_submit.tables[t]; row->name != NULL; row++)
             check_row(row);
 }
 
-static void every_row_here_is_an_option(void **state)
+TEST(every_row_here_is_an_option)
 {
     struct call call = { .command = &command_submit };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         assert_non_null(call_find_option(&call, rows[i].name));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_option_refuses_what_is_wrong_and_says_which_it_is),
-        cmocka_unit_test(every_row_here_is_an_option),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

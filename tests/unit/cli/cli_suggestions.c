@@ -57,10 +57,9 @@ static const struct {
     { { "help", "xyzzyplugh" }, "mgpu help" },
 };
 
-static void each_slip_is_answered_with_what_was_meant(void **state)
+TEST(each_slip_is_answered_with_what_was_meant)
 {
     unsigned failures = 0;
-    (void)state;
     for (size_t i = 0; i < sizeof(slips) / sizeof(slips[0]); i++) {
         _cleanup_strings_ struct strings argv = { 0 };
         int status = 0;
@@ -76,12 +75,11 @@ static void each_slip_is_answered_with_what_was_meant(void **state)
     assert_int_equal(failures, 0);
 }
 
-static void a_mistyped_verb_is_answered_with_the_nearest(void **state)
+TEST(a_mistyped_verb_is_answered_with_the_nearest)
 {
     static const char *const verbs[][2] = { { "sbmit", "submit" }, { "cancle", "cancel" }, { "log", "logs" },
         { "que", "queue" }, { "postmortm", "postmortem" }, { "resrve", "reserve" },
         { "complet", "completion" } };
-    (void)state;
     for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
         struct error err = { 0 };
         (void)commands_refuse(verbs[i][0], &err);
@@ -91,10 +89,6 @@ static void a_mistyped_verb_is_answered_with_the_nearest(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_slip_is_answered_with_what_was_meant),
-        cmocka_unit_test(a_mistyped_verb_is_answered_with_the_nearest),
-    };
     (void)setenv("HOME", "/nonexistent", 1);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run(NULL, NULL);
 }

@@ -29,7 +29,7 @@ static json_t *make_request(void)
         "out/{lr}/o", "env", "HOME", "/h");
 }
 
-static void values_are_words_and_ranges(void **state)
+TEST(values_are_words_and_ranges)
 {
     static const struct {
         const char *text, *values;
@@ -46,7 +46,6 @@ static void values_are_words_and_ranges(void **state)
         { "x=a\\,b,1\\-2,c\\\\", "a,b 1-2 c\\" },
         { "x=a=b", "a=b" },
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         _cleanup_json_ json_t *request = json_pack("{s:s, s:{}}", "command", "true", "env");
         _cleanup_json_ json_t *requests = expand(rows[i].text, NULL, request);
@@ -59,11 +58,10 @@ static void values_are_words_and_ranges(void **state)
     }
 }
 
-static void the_first_sweep_changes_slowest(void **state)
+TEST(the_first_sweep_changes_slowest)
 {
     _cleanup_json_ json_t *request = make_request();
     _cleanup_json_ json_t *requests = expand("lr=a/b,2", "x=1-3", request);
-    (void)state;
     assert_int_equal(json_array_size(requests), 6);
     const json_t *second = json_array_get(requests, 1);
     assert_string_equal(
@@ -76,18 +74,17 @@ static void the_first_sweep_changes_slowest(void **state)
     assert_null(field_text(json_object_get(request, "env"), "lr"));
 }
 
-static void a_name_that_would_be_too_long_is_numbered(void **state)
+TEST(a_name_that_would_be_too_long_is_numbered)
 {
     char value[SPEC_NAME_MAX + 4] = "x=";
     _cleanup_json_ json_t *request = make_request();
-    (void)state;
     memset(value + 2, 'v', sizeof(value) - 3);
     value[sizeof(value) - 1] = '\0';
     _cleanup_json_ json_t *requests = expand(value, "lr=1,2", request);
     assert_string_equal(field_text(json_array_get(requests, 1), "name"), "train-2");
 }
 
-static void what_is_no_sweep_is_refused(void **state)
+TEST(what_is_no_sweep_is_refused)
 {
     static const struct {
         const char *first, *second, *what;
@@ -101,7 +98,6 @@ static void what_is_no_sweep_is_refused(void **state)
         { "x=0-1000", NULL, "has more than 1000 values", -E2BIG },
         { "x=1-40", "y=1-40", "at most 1000", -E2BIG },
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         _cleanup_strings_ struct strings sweeps = { 0 };
         _cleanup_json_ json_t *request = make_request(), *requests = json_array();
@@ -112,15 +108,4 @@ static void what_is_no_sweep_is_refused(void **state)
         assert_int_equal(sweep_expand(&sweeps, request, requests, &err), rows[i].code);
         assert_non_null(strstr(err.message, rows[i].what));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_are_words_and_ranges),
-        cmocka_unit_test(the_first_sweep_changes_slowest),
-        cmocka_unit_test(a_name_that_would_be_too_long_is_numbered),
-        cmocka_unit_test(what_is_no_sweep_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

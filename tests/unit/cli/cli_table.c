@@ -34,10 +34,9 @@ static char *print(const struct screen *screen, bool has_header)
     return text;
 }
 
-static void columns_are_as_wide_as_their_text(void **state)
+TEST(columns_are_as_wide_as_their_text)
 {
     struct screen screen = { .is_utf8 = true };
-    (void)state;
     _cleanup_free_ char *text = print(&screen, true);
     assert_string_equal(text, "ID  NAME   COMMAND\n"
                               " 7  train  python train.py --lr 0.1\n"
@@ -45,34 +44,31 @@ static void columns_are_as_wide_as_their_text(void **state)
                               "13         x\n");
 }
 
-static void a_narrow_screen_cuts_the_command_first(void **state)
+TEST(a_narrow_screen_cuts_the_command_first)
 {
     struct screen screen = { .is_utf8 = true, .width = 25 };
-    (void)state;
     _cleanup_free_ char *text = print(&screen, false);
     assert_string_equal(text, " 7  train  python train.…\n"
                               "12  größe  true\n"
                               "13         x\n");
 }
 
-static void a_pipe_is_never_cut(void **state)
+TEST(a_pipe_is_never_cut)
 {
     struct screen screen = { .width = 0 };
-    (void)state;
     _cleanup_free_ char *text = print(&screen, false);
     assert_non_null(strstr(text, "python train.py --lr 0.1"));
 }
 
-static void columns_never_shrink_to_nothing(void **state)
+TEST(columns_never_shrink_to_nothing)
 {
     struct screen screen = { .width = 5 };
-    (void)state;
     _cleanup_free_ char *text = print(&screen, false);
     assert_non_null(strstr(text, "python ~\n"));
 }
 
 /* The rest is readable. */
-static void a_table_may_drop_columns_instead_of_cutting(void **state)
+TEST(a_table_may_drop_columns_instead_of_cutting)
 {
     static const struct table_column wide[] = { { "GPU", true, 0 }, { "MODEL", false, 2 },
         { "WHY", false, 1 }, { "UUID", false, 0 } };
@@ -104,17 +100,15 @@ static void a_table_may_drop_columns_instead_of_cutting(void **state)
     }
 }
 
-static void colours_do_not_count_as_width(void **state)
+TEST(colours_do_not_count_as_width)
 {
     struct screen screen = { .has_color = true, .is_utf8 = true };
-    (void)state;
     _cleanup_free_ char *text = print(&screen, false);
     assert_non_null(strstr(text, "12  \033[31mgröße\033[0m  true\n"));
 }
 
-static void wide_characters_take_two_columns(void **state)
+TEST(wide_characters_take_two_columns)
 {
-    (void)state;
     assert_int_equal(screen_text_width("日本"), 4);
     assert_int_equal(screen_text_fit("日本", 3), 3);
     assert_int_equal(screen_text_width("e\xcc\x81"), 1);
@@ -122,15 +116,6 @@ static void wide_characters_take_two_columns(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(columns_are_as_wide_as_their_text),
-        cmocka_unit_test(a_narrow_screen_cuts_the_command_first),
-        cmocka_unit_test(a_pipe_is_never_cut),
-        cmocka_unit_test(columns_never_shrink_to_nothing),
-        cmocka_unit_test(a_table_may_drop_columns_instead_of_cutting),
-        cmocka_unit_test(colours_do_not_count_as_width),
-        cmocka_unit_test(wide_characters_take_two_columns),
-    };
     (void)setlocale(LC_CTYPE, "C.UTF-8");
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run(NULL, NULL);
 }

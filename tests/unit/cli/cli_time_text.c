@@ -12,24 +12,21 @@ static void check(const char *when, const char *now, enum time_style style, cons
     assert_string_equal(text, expected);
 }
 
-static void utc_times_are_read_to_the_millisecond(void **state)
+TEST(utc_times_are_read_to_the_millisecond)
 {
-    (void)state;
     assert_int_equal(time_parse("1970-01-01T00:00:01.250Z"), 1250);
     assert_int_equal(time_parse("1970-01-02T00:00:00Z"), 86400000);
 }
 
-static void junk_is_no_time(void **state)
+TEST(junk_is_no_time)
 {
-    (void)state;
     assert_int_equal(time_parse(NULL), 0);
     assert_int_equal(time_parse("yesterday"), 0);
     assert_int_equal(time_parse("2026-11-21T10:00:00+01:00"), 0);
 }
 
-static void nearer_times_are_shorter(void **state)
+TEST(nearer_times_are_shorter)
 {
-    (void)state;
     check("2026-11-21T14:20:05Z", "2026-11-21T20:00:00Z", TIME_ZULU, "14:20:05");
     check("2026-11-20T14:20:05Z", "2026-11-21T20:00:00Z", TIME_ZULU, "Fri 14:20");
     check("2026-10-20T14:20:05Z", "2026-11-21T20:00:00Z", TIME_ZULU, "2026-10-20 14:20");
@@ -42,9 +39,8 @@ static void check_short(const char *when, const char *now, const char *expected)
     assert_string_equal(text, expected);
 }
 
-static void short_times_ahead_need_no_day_for_half_a_day(void **state)
+TEST(short_times_ahead_need_no_day_for_half_a_day)
 {
-    (void)state;
     check_short("2026-11-21T14:20:05Z", "2026-11-21T20:00:00Z", "14:20");
     check_short("2026-11-22T00:20:00Z", "2026-11-21T23:20:00Z", "00:20");
     check_short("2026-11-22T11:19:00Z", "2026-11-21T23:20:00Z", "11:19");
@@ -52,17 +48,15 @@ static void short_times_ahead_need_no_day_for_half_a_day(void **state)
     check_short("2026-11-21T23:50:00Z", "2026-11-22T00:10:00Z", "Sat 23:50");
 }
 
-static void local_times_follow_the_zone(void **state)
+TEST(local_times_follow_the_zone)
 {
-    (void)state;
     check("2026-11-21T14:20:05Z", "2026-11-21T20:00:00Z", TIME_LOCAL, "16:20:05");
     check("2026-11-21T14:20:05Z", "2026-11-21T20:00:00Z", TIME_ISO, "2026-11-21T16:20:05+0200");
 }
 
-static void dates_are_whole_even_today(void **state)
+TEST(dates_are_whole_even_today)
 {
     char text[64];
-    (void)state;
     time_format_date(time_parse("2026-11-21T14:20:05Z"), TIME_ZULU, text, sizeof(text));
     assert_string_equal(text, "2026-11-21 14:20");
     time_format_date(time_parse("2026-11-21T14:20:05Z"), TIME_ISO, text, sizeof(text));
@@ -72,14 +66,6 @@ static void dates_are_whole_even_today(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(utc_times_are_read_to_the_millisecond),
-        cmocka_unit_test(junk_is_no_time),
-        cmocka_unit_test(nearer_times_are_shorter),
-        cmocka_unit_test(short_times_ahead_need_no_day_for_half_a_day),
-        cmocka_unit_test(local_times_follow_the_zone),
-        cmocka_unit_test(dates_are_whole_even_today),
-    };
     (void)setenv("TZ", "UTC-2", 1);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run(NULL, NULL);
 }

@@ -22,7 +22,7 @@ static void assert_exhausted(struct timeouts timeouts, const char *words)
     assert_string_equal(err.message, words);
 }
 
-static void without_timeouts_it_waits_for_ever(void **state)
+TEST(without_timeouts_it_waits_for_ever)
 {
     struct timeouts none = since(INT32_MAX, INT32_MAX, (struct timeouts){ 0 });
     assert_int_equal(timeouts_left_ms(NULL), -1);
@@ -33,7 +33,7 @@ static void without_timeouts_it_waits_for_ever(void **state)
     assert_int_equal(timeouts_check(&none, NULL), 0);
 }
 
-static void each_limit_ends_it_and_is_named(void **state)
+TEST(each_limit_ends_it_and_is_named)
 {
     assert_exhausted(since(5000, 0, (struct timeouts){ .session_ms = 5000 }), "session timeout after 5 s");
     assert_exhausted(since(9000, 3000, (struct timeouts){ .silence_ms = 3000 }), "no output for 3 s");
@@ -41,7 +41,7 @@ static void each_limit_ends_it_and_is_named(void **state)
         "no output in 2 consecutive waits of 10 s");
 }
 
-static void what_is_heard_counts_against_silence_alone(void **state)
+TEST(what_is_heard_counts_against_silence_alone)
 {
     struct timeouts timeouts =
         since(5000, 5000, (struct timeouts){ .session_ms = 60000, .silence_ms = 4000, .silent_turns = 1 });
@@ -55,20 +55,9 @@ static void what_is_heard_counts_against_silence_alone(void **state)
     assert_int_equal(timeouts_check(&timeouts, NULL), 0);
 }
 
-static void a_very_long_limit_is_waited_for_in_pieces(void **state)
+TEST(a_very_long_limit_is_waited_for_in_pieces)
 {
     struct timeouts timeouts =
         since(0, 0, (struct timeouts){ .session_ms = INT64_C(366) * 24 * 3600 * 1000 });
     assert_int_equal(timeouts_left_ms(&timeouts), INT32_MAX);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_timeouts_it_waits_for_ever),
-        cmocka_unit_test(each_limit_ends_it_and_is_named),
-        cmocka_unit_test(what_is_heard_counts_against_silence_alone),
-        cmocka_unit_test(a_very_long_limit_is_waited_for_in_pieces),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

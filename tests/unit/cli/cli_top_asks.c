@@ -26,6 +26,8 @@ static int stop(void **state)
     return 0;
 }
 
+#define CASE(name, top) TEST_ON(name, struct top *top, start, stop)
+
 static void take(struct top *top, enum top_ask_id ask, const char *text)
 {
     _cleanup_json_ json_t *answer = json_loads(text, 0, NULL);
@@ -38,9 +40,8 @@ static bool is_due(const struct top *top, enum top_ask_id ask)
     return top_ask_due(top, ask) <= clock_boot_ms();
 }
 
-static void the_bare_list_comes_first_and_is_asked_for_once(void **state)
+CASE(the_bare_list_comes_first_and_is_asked_for_once, top)
 {
-    struct top *top = *state;
     top_asks_begin(top);
     assert_true(is_due(top, ASK_QUICK));
     assert_true(ASK_QUICK < ASK_OPEN); // rows are asked in their order
@@ -56,9 +57,8 @@ static void the_bare_list_comes_first_and_is_asked_for_once(void **state)
     assert_true(field_is(top_jobs_find(&top->model.jobs, 7)->job, "reason", "resources"));
 }
 
-static void a_burst_of_changes_is_asked_for_until_nothing_is_left(void **state)
+CASE(a_burst_of_changes_is_asked_for_until_nothing_is_left, top)
 {
-    struct top *top = *state;
     size_t requests = 0;
     top->model.is_complete = true;
     for (int64_t id = 1; id <= 450; id++)
@@ -73,13 +73,4 @@ static void a_burst_of_changes_is_asked_for_until_nothing_is_left(void **state)
     }
     assert_int_equal(requests, 3);
     assert_int_equal(top->model.jobs.count, 0); // nobody knows them
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_bare_list_comes_first_and_is_asked_for_once, start, stop),
-        cmocka_unit_test_setup_teardown(a_burst_of_changes_is_asked_for_until_nothing_is_left, start, stop),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,37 +20,33 @@ static struct canvas make(int rows, int columns)
     return canvas;
 }
 
-static void text_is_cut_with_an_ellipsis_and_blanks_at_the_end_go(void **state)
+TEST(text_is_cut_with_an_ellipsis_and_blanks_at_the_end_go)
 {
     struct canvas canvas = make(2, 10);
-    (void)state;
     assert_int_equal(canvas_put(&canvas, 0, 0, 4, LOOK_PLAIN, "abcdef"), 4);
     assert_int_equal(canvas_put(&canvas, 1, 8, 5, LOOK_PLAIN, "xyz"), 2);
     check(&canvas, "abc…\n        x…\n");
 }
 
-static void wide_characters_take_two_columns_and_are_never_halved(void **state)
+TEST(wide_characters_take_two_columns_and_are_never_halved)
 {
     struct canvas canvas = make(1, 10);
-    (void)state;
     assert_int_equal(canvas_width("日本語"), 6);
     assert_int_equal(canvas_put(&canvas, 0, 0, 4, LOOK_PLAIN, "日本語"), 3);
     check(&canvas, "日…\n");
 }
 
-static void a_combining_mark_stays_with_its_character(void **state)
+TEST(a_combining_mark_stays_with_its_character)
 {
     struct canvas canvas = make(1, 4);
-    (void)state;
     assert_int_equal(canvas_put(&canvas, 0, 0, 4, LOOK_PLAIN, "e\xcc\x81x"), 2);
     check(&canvas, "e\xcc\x81x\n");
 }
 
 /* Escape, a bad byte, an override of the direction of text, a C1 control. */
-static void nothing_that_moves_the_cursor_gets_onto_the_canvas(void **state)
+TEST(nothing_that_moves_the_cursor_gets_onto_the_canvas)
 {
     struct canvas canvas = make(1, 20);
-    (void)state;
     (void)canvas_put(&canvas, 0, 0, 20, LOOK_PLAIN,
         "a\033[2Jb\xff"
         "c\xe2\x80\xae"
@@ -59,22 +55,20 @@ static void nothing_that_moves_the_cursor_gets_onto_the_canvas(void **state)
     check(&canvas, "a?[2Jb?c?d?e?\n");
 }
 
-static void without_utf8_only_ascii_is_shown_in_the_same_places(void **state)
+TEST(without_utf8_only_ascii_is_shown_in_the_same_places)
 {
     struct canvas canvas = make(3, 8);
     const struct rect area = { 0, 0, 3, 8 };
-    (void)state;
     canvas.is_utf8 = false;
     canvas_box(&canvas, &area, LOOK_BORDER, "é日", NULL);
     (void)canvas_put(&canvas, 1, 1, 6, LOOK_PLAIN, "●×⚠ abcdef");
     check(&canvas, "+??\?---+\n|*x! a~|\n+------+\n");
 }
 
-static void a_box_has_its_words_in_the_upper_edge(void **state)
+TEST(a_box_has_its_words_in_the_upper_edge)
 {
     struct canvas canvas = make(3, 14);
     const struct rect area = { 0, 0, 3, 14 };
-    (void)state;
     canvas_box(&canvas, &area, LOOK_BORDER, "Jobs", "[a]");
     struct rect inside = rect_inside(&area);
     assert_int_equal(inside.y, 1);
@@ -82,21 +76,19 @@ static void a_box_has_its_words_in_the_upper_edge(void **state)
     check(&canvas, "┌Jobs─────[a]┐\n│            │\n└────────────┘\n");
 }
 
-static void what_lies_outside_is_not_drawn(void **state)
+TEST(what_lies_outside_is_not_drawn)
 {
     struct canvas canvas = make(2, 4);
     const struct rect area = { -1, 2, 9, 9 };
-    (void)state;
     canvas_fill(&canvas, &area, LOOK_PLAIN, L'x');
     assert_int_equal(canvas_put(&canvas, 7, 0, 4, LOOK_PLAIN, "far"), 3);
     assert_int_equal(canvas_put(&canvas, 0, 6, 4, LOOK_PLAIN, "far"), 0);
     check(&canvas, "  xx\n  xx\n");
 }
 
-static void what_covers_half_of_a_wide_character_takes_all_of_it_away(void **state)
+TEST(what_covers_half_of_a_wide_character_takes_all_of_it_away)
 {
     struct canvas canvas = make(4, 6);
-    (void)state;
     for (int y = 0; y < 4; y++)
         (void)canvas_put(&canvas, y, 0, 6, LOOK_PLAIN, "日本語");
     const struct rect column = { 0, 3, 1, 1 };
@@ -109,16 +101,6 @@ static void what_covers_half_of_a_wide_character_takes_all_of_it_away(void **sta
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_is_cut_with_an_ellipsis_and_blanks_at_the_end_go),
-        cmocka_unit_test(wide_characters_take_two_columns_and_are_never_halved),
-        cmocka_unit_test(a_combining_mark_stays_with_its_character),
-        cmocka_unit_test(nothing_that_moves_the_cursor_gets_onto_the_canvas),
-        cmocka_unit_test(without_utf8_only_ascii_is_shown_in_the_same_places),
-        cmocka_unit_test(a_box_has_its_words_in_the_upper_edge),
-        cmocka_unit_test(what_lies_outside_is_not_drawn),
-        cmocka_unit_test(what_covers_half_of_a_wide_character_takes_all_of_it_away),
-    };
     (void)setlocale(LC_CTYPE, "C.UTF-8");
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run(NULL, NULL);
 }

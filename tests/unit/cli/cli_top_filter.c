@@ -22,53 +22,48 @@ static bool matches(const char *text)
     return filter_matches(&filter, value);
 }
 
-static void fields_and_words_find_it(void **state)
+TEST(fields_and_words_find_it)
 {
     static const char *const texts[] = { "", "u:ana", "user:an", "u:you", "s:run", "S:RUNNING", "gpu:4",
         "gpu:gpu1:4", "n:rai", "id:44", "id:42.3", "42.3", "train", "PYTHON", "gpu1", "u:ana s:run  train",
         "!u:bo", "u:", "!" };
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         if (!matches(texts[i]))
             fail_msg("'%s' does not match", texts[i]);
 }
 
-static void all_words_must_match(void **state)
+TEST(all_words_must_match)
 {
     static const char *const texts[] = { "u:bo", "s:queued", "gpu:3", "gpu:gpu2:4", "n:x", "id:4", "zzz",
         "u:ana s:queued", "!u:ana", "!train" };
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         if (matches(texts[i]))
             fail_msg("'%s' matches", texts[i]);
 }
 
-static void held_jobs_are_held_and_not_queued(void **state)
+TEST(held_jobs_are_held_and_not_queued)
 {
     _cleanup_json_ json_t *value = job();
-    (void)state;
     (void)json_object_set_new(value, "state", json_string("queued"));
     (void)json_object_set_new(value, "hold", json_string("user"));
     assert_true(filter_matches(&(struct filter){ .text = "s:held" }, value));
     assert_false(filter_matches(&(struct filter){ .text = "s:queued" }, value));
 }
 
-static void mine_are_those_of_my_uid(void **state)
+TEST(mine_are_those_of_my_uid)
 {
     _cleanup_json_ json_t *value = job();
-    (void)state;
     assert_true(filter_matches(&(struct filter){ .own_uid = 7, .is_mine = true }, value));
     assert_false(filter_matches(&(struct filter){ .own_uid = 8, .is_mine = true }, value));
 }
 
-static void trouble_is_what_somebody_should_look_at(void **state)
+TEST(trouble_is_what_somebody_should_look_at)
 {
     static const char *const texts[] = { "{\"state\": \"failed\"}",
         "{\"state\": \"running\", \"idle\": \"told\"}", "{\"state\": \"queued\", \"reason\": \"never_fits\"}",
         "{\"state\": \"queued\", \"reason\": \"dependency_never\"}",
         "{\"state\": \"done\", \"usage\": {\"fault\": \"Xid 79\"}}",
         "{\"state\": \"running\", \"usage\": {\"stray_gpus\": [0]}}" };
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         _cleanup_json_ json_t *value = json_loads(texts[i], 0, NULL);
         if (!filter_is_trouble(value))
@@ -79,16 +74,4 @@ static void trouble_is_what_somebody_should_look_at(void **state)
     assert_false(filter_is_trouble(fine));
     assert_false(filter_is_trouble(waiting));
     assert_false(filter_matches(&(struct filter){ .is_trouble = true }, fine));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fields_and_words_find_it),
-        cmocka_unit_test(all_words_must_match),
-        cmocka_unit_test(held_jobs_are_held_and_not_queued),
-        cmocka_unit_test(mine_are_those_of_my_uid),
-        cmocka_unit_test(trouble_is_what_somebody_should_look_at),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,6 @@ static struct canvas canvas;
 static void check(int rows, const char *expected)
 {
     _cleanup_free_ char *text = canvas_text(&canvas);
-    (void)rows;
     assert_string_equal(text, expected);
     canvas_clear(&canvas);
 }
@@ -23,9 +22,8 @@ static void start(int rows, int columns)
     canvas_resize(&canvas, rows, columns);
 }
 
-static void a_bar_is_as_fine_as_its_characters(void **state)
+TEST(a_bar_is_as_fine_as_its_characters)
 {
-    (void)state;
     start(5, 6);
     graph_bar(&canvas, GRAPH_BLOCK, 0, 0, 4, LOOK_PLAIN, 0.28);
     graph_bar(&canvas, GRAPH_ASCII, 1, 0, 4, LOOK_PLAIN, 0.4);
@@ -35,10 +33,9 @@ static void a_bar_is_as_fine_as_its_characters(void **state)
     check(5, "█▏\n#-\n⣿⡇\n████\n\n");
 }
 
-static void a_line_shows_the_newest_values_at_the_right_with_gaps(void **state)
+TEST(a_line_shows_the_newest_values_at_the_right_with_gaps)
 {
     const double values[] = { 1, 1, 0.5, GRAPH_UNKNOWN, 0, 0.01, 1 };
-    (void)state;
     start(4, 8);
     graph_line(&canvas, GRAPH_BLOCK, 0, 0, 5, values, 7);
     graph_line(&canvas, GRAPH_ASCII, 1, 0, 5, values, 7);
@@ -47,30 +44,27 @@ static void a_line_shows_the_newest_values_at_the_right_with_gaps(void **state)
     check(4, "▄ ▁▁█\n. ..#\n⢸⣧⢀⣸\n      ██\n");
 }
 
-static void a_plot_uses_all_its_rows(void **state)
+TEST(a_plot_uses_all_its_rows)
 {
     const double values[] = { 0, 0.25, 0.5, 1 };
     const struct rect area = { 0, 0, 2, 4 };
-    (void)state;
     start(2, 4);
     graph_plot(&canvas, GRAPH_BLOCK, &area, LOOK_PLAIN, values, 4);
     check(2, "   █\n ▄██\n");
 }
 
-static void more_values_than_columns_are_averaged_and_unknown_ones_left_out(void **state)
+TEST(more_values_than_columns_are_averaged_and_unknown_ones_left_out)
 {
     const double values[] = { 1, 0, 1, GRAPH_UNKNOWN, GRAPH_UNKNOWN, GRAPH_UNKNOWN };
     const struct rect area = { 0, 0, 1, 3 };
-    (void)state;
     start(1, 3);
     graph_plot(&canvas, GRAPH_BLOCK, &area, LOOK_PLAIN, values, 6);
     check(1, "▄█\n");
 }
 
-static void its_names_are_known_and_others_refused(void **state)
+TEST(its_names_are_known_and_others_refused)
 {
     enum graph graph = GRAPH_BLOCK;
-    (void)state;
     assert_int_equal(graph_parse("braille", &graph, NULL), 0);
     assert_int_equal(graph, GRAPH_BRAILLE);
     assert_int_equal(graph_parse("dots", &graph, NULL), -EINVAL);
@@ -79,13 +73,6 @@ static void its_names_are_known_and_others_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_bar_is_as_fine_as_its_characters),
-        cmocka_unit_test(a_line_shows_the_newest_values_at_the_right_with_gaps),
-        cmocka_unit_test(a_plot_uses_all_its_rows),
-        cmocka_unit_test(more_values_than_columns_are_averaged_and_unknown_ones_left_out),
-        cmocka_unit_test(its_names_are_known_and_others_refused),
-    };
     (void)setlocale(LC_CTYPE, "C.UTF-8");
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run(NULL, NULL);
 }

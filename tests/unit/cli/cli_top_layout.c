@@ -25,10 +25,9 @@ static void check_stack(const struct layout *layout, int rows)
     assert_int_equal(layout->legend.y, rows - 1);
 }
 
-static void at_80x24_eight_gpus_have_a_row_each_and_jobs_get_the_most_of_the_rest(void **state)
+TEST(at_80x24_eight_gpus_have_a_row_each_and_jobs_get_the_most_of_the_rest)
 {
     struct layout layout = make(80, 24, 8, PANEL_JOBS);
-    (void)state;
     check_stack(&layout, 24);
     assert_int_equal(layout.panels[PANEL_GPUS].height, 10);
     assert_true(layout.panels[PANEL_JOBS].height >= 7);
@@ -36,9 +35,8 @@ static void at_80x24_eight_gpus_have_a_row_each_and_jobs_get_the_most_of_the_res
     assert_false(layout.has_line);
 }
 
-static void every_size_is_filled(void **state)
+TEST(every_size_is_filled)
 {
-    (void)state;
     for (int rows = LAYOUT_TABS_BELOW; rows < 120; rows++)
         for (int gpus = 0; gpus < 40; gpus += 3) {
             struct layout layout = make(80, rows, gpus, PANEL_JOBS);
@@ -46,9 +44,8 @@ static void every_size_is_filled(void **state)
         }
 }
 
-static void what_is_shown_of_a_gpu_depends_on_the_width(void **state)
+TEST(what_is_shown_of_a_gpu_depends_on_the_width)
 {
-    (void)state;
     assert_false(make(79, 24, 8, PANEL_JOBS).has_power);
     assert_true(make(80, 24, 8, PANEL_JOBS).has_power);
     assert_false(make(99, 24, 8, PANEL_JOBS).has_line);
@@ -58,9 +55,8 @@ static void what_is_shown_of_a_gpu_depends_on_the_width(void **state)
     assert_int_equal(make(161, 40, 8, PANEL_JOBS).panels[PANEL_GPUS].height, 6);
 }
 
-static void many_gpus_are_a_line_of_cells_for_each_node(void **state)
+TEST(many_gpus_are_a_line_of_cells_for_each_node)
 {
-    (void)state;
     assert_false(make(80, 50, 16, PANEL_JOBS).is_cells);
     struct layout layout = make(80, 50, 17, PANEL_JOBS);
     assert_true(layout.is_cells);
@@ -68,9 +64,8 @@ static void many_gpus_are_a_line_of_cells_for_each_node(void **state)
     assert_false(make(80, 15, 17, PANEL_GPUS).is_cells); // alone it has room for rows
 }
 
-static void with_few_rows_there_is_one_panel_below_tabs(void **state)
+TEST(with_few_rows_there_is_one_panel_below_tabs)
 {
-    (void)state;
     assert_int_equal(make(60, 16, 8, PANEL_LOG).tabs.height, 0);
     struct layout layout = make(60, 15, 8, PANEL_LOG);
     assert_int_equal(layout.tabs.height, 1);
@@ -79,34 +74,18 @@ static void with_few_rows_there_is_one_panel_below_tabs(void **state)
     assert_int_equal(layout.panels[PANEL_GPUS].height, 0);
 }
 
-static void a_maximized_panel_has_the_whole_body(void **state)
+TEST(a_maximized_panel_has_the_whole_body)
 {
     const struct layout_input input = { 24, 80, 8, 1, PANEL_GPUS, true };
     struct layout layout;
-    (void)state;
     layout_make(&input, &layout);
     assert_int_equal(layout.panels[PANEL_GPUS].height, 22);
     assert_int_equal(layout.panels[PANEL_JOBS].height, 0);
 }
 
-static void nothing_is_squeezed_into_a_tiny_terminal(void **state)
+TEST(nothing_is_squeezed_into_a_tiny_terminal)
 {
-    (void)state;
     assert_true(make(19, 24, 8, PANEL_JOBS).is_too_small);
     assert_true(make(80, 4, 8, PANEL_JOBS).is_too_small);
     assert_false(make(20, 5, 8, PANEL_JOBS).is_too_small);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(at_80x24_eight_gpus_have_a_row_each_and_jobs_get_the_most_of_the_rest),
-        cmocka_unit_test(every_size_is_filled),
-        cmocka_unit_test(what_is_shown_of_a_gpu_depends_on_the_width),
-        cmocka_unit_test(many_gpus_are_a_line_of_cells_for_each_node),
-        cmocka_unit_test(with_few_rows_there_is_one_panel_below_tabs),
-        cmocka_unit_test(a_maximized_panel_has_the_whole_body),
-        cmocka_unit_test(nothing_is_squeezed_into_a_tiny_terminal),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,10 +22,9 @@ static void put(struct top_jobs *jobs, int id, const char *state, int64_t ended_
     top_jobs_put(jobs, job);
 }
 
-static void jobs_stay_in_order_and_newer_objects_replace_older_ones(void **state)
+TEST(jobs_stay_in_order_and_newer_objects_replace_older_ones)
 {
-    struct top_jobs jobs = { 0 };
-    (void)state;
+    _cleanup_(top_jobs_clear) struct top_jobs jobs = { 0 };
     put(&jobs, 5, "queued", 0);
     put(&jobs, 2, "queued", 0);
     put(&jobs, 9, "queued", 0);
@@ -35,13 +34,11 @@ static void jobs_stay_in_order_and_newer_objects_replace_older_ones(void **state
     assert_int_equal(jobs.items[2].id, 9);
     assert_true(field_is(top_jobs_find(&jobs, 5)->job, "state", "running"));
     assert_null(top_jobs_find(&jobs, 3));
-    top_jobs_clear(&jobs);
 }
 
-static void changes_are_asked_for_once_and_never_more_than_the_limit(void **state)
+TEST(changes_are_asked_for_once_and_never_more_than_the_limit)
 {
-    struct top_jobs jobs = { 0 };
-    (void)state;
+    _cleanup_(top_jobs_clear) struct top_jobs jobs = { 0 };
     put(&jobs, 5, "queued", 0);
     top_jobs_touch(&jobs, 5);
     top_jobs_touch(&jobs, 7);
@@ -52,14 +49,12 @@ static void changes_are_asked_for_once_and_never_more_than_the_limit(void **stat
     assert_string_equal(first, "5,7");
     assert_string_equal(second, "8");
     assert_null(top_jobs_take_changed(&jobs, 2));
-    top_jobs_clear(&jobs);
 }
 
-static void old_ends_and_what_was_never_told_are_forgotten(void **state)
+TEST(old_ends_and_what_was_never_told_are_forgotten)
 {
-    struct top_jobs jobs = { 0 };
+    _cleanup_(top_jobs_clear) struct top_jobs jobs = { 0 };
     const int64_t now = INT64_C(1800000000000);
-    (void)state;
     put(&jobs, 1, "done", now - TOP_ENDED_FOR_MS - 1000);
     put(&jobs, 2, "done", now - 1000);
     put(&jobs, 3, "queued", 0);
@@ -71,14 +66,12 @@ static void old_ends_and_what_was_never_told_are_forgotten(void **state)
     top_jobs_prune(&jobs, now);
     assert_null(top_jobs_find(&jobs, 4));
     assert_int_equal(jobs.count, 2);
-    top_jobs_clear(&jobs);
 }
 
-static void of_many_ends_the_latest_are_kept(void **state)
+TEST(of_many_ends_the_latest_are_kept)
 {
-    struct top_jobs jobs = { 0 };
+    _cleanup_(top_jobs_clear) struct top_jobs jobs = { 0 };
     const int64_t now = INT64_C(1800000000000);
-    (void)state;
     for (int i = 1; i <= TOP_ENDED_MAX + 50; i++)
         put(&jobs, i, "failed", now - (int64_t)i * 1000);
     put(&jobs, 1000, "running", 0);
@@ -86,13 +79,11 @@ static void of_many_ends_the_latest_are_kept(void **state)
     assert_int_equal(jobs.count, TOP_ENDED_MAX + 1);
     assert_non_null(top_jobs_find(&jobs, TOP_ENDED_MAX));
     assert_null(top_jobs_find(&jobs, TOP_ENDED_MAX + 1));
-    top_jobs_clear(&jobs);
 }
 
-static void a_new_list_keeps_marks_and_what_changed_while_it_came(void **state)
+TEST(a_new_list_keeps_marks_and_what_changed_while_it_came)
 {
-    struct top_jobs jobs = { 0 };
-    (void)state;
+    _cleanup_(top_jobs_clear) struct top_jobs jobs = { 0 };
     put(&jobs, 1, "queued", 0);
     put(&jobs, 2, "queued", 0);
     top_jobs_find(&jobs, 2)->is_marked = true;
@@ -101,24 +92,22 @@ static void a_new_list_keeps_marks_and_what_changed_while_it_came(void **state)
     assert_int_equal(jobs.count, 2);
     assert_true(top_jobs_find(&jobs, 2)->is_marked);
     assert_true(top_jobs_find(&jobs, 3)->is_changed);
-    top_jobs_clear(&jobs);
 }
 
-static void time_goes_on_between_two_answers(void **state)
+TEST(time_goes_on_between_two_answers)
 {
     _cleanup_json_ json_t *running = json_pack(
         "{s:s, s:s, s:f}", "state", "running", "started_at", "2026-01-01T00:00:00Z", "run_seconds", 1.0);
     _cleanup_json_ json_t *done = json_pack(
         "{s:s, s:s, s:f}", "state", "done", "started_at", "2026-01-01T00:00:00Z", "run_seconds", 1.0);
     const int64_t now = INT64_C(1767225600000) + 90000;
-    (void)state;
     top_job_tick(running, now);
     top_job_tick(done, now);
     assert_int_equal((int)field_number(running, "run_seconds", 0), 90);
     assert_int_equal((int)field_number(done, "run_seconds", 0), 1);
 }
 
-static void parked_time_is_no_run_time(void **state)
+TEST(parked_time_is_no_run_time)
 {
     _cleanup_json_ json_t *parked =
         json_pack("{s:s, s:s, s:s, s:f, s:f}", "state", "running", "started_at", "2026-01-01T00:00:00Z",
@@ -126,14 +115,13 @@ static void parked_time_is_no_run_time(void **state)
     _cleanup_json_ json_t *back = json_pack("{s:s, s:s, s:f, s:f}", "state", "running", "started_at",
         "2026-01-01T00:00:00Z", "parked_seconds", 50.0, "run_seconds", 10.0);
     const int64_t now = INT64_C(1767225600000) + 90000;
-    (void)state;
     top_job_tick(parked, now);
     top_job_tick(back, now);
     assert_int_equal((int)field_number(parked, "run_seconds", 0), 10);
     assert_int_equal((int)field_number(back, "run_seconds", 0), 40);
 }
 
-static void a_plot_is_the_mean_of_the_jobs_own_gpus(void **state)
+TEST(a_plot_is_the_mean_of_the_jobs_own_gpus)
 {
     static double points[POINTS_MAX];
     _cleanup_json_ json_t *job = json_loads("{\"granted\": [{\"uuid\": \"a\"}, {\"uuid\": \"b\"}]}", 0, NULL);
@@ -142,18 +130,16 @@ static void a_plot_is_the_mean_of_the_jobs_own_gpus(void **state)
                    " {\"uuid\": \"x\", \"utilization\": [1, 1, 1, 1]},"
                    " {\"uuid\": \"b\", \"utilization\": [0, 0.25, null]}]}",
             0, NULL);
-    (void)state;
     assert_int_equal(points_of_gpus(job, past, "utilization", points), 4);
     assert_true(points[0] == 0.5 && points[1] == 0.25 && points[2] == GRAPH_UNKNOWN && points[3] == 0.5);
     assert_true(points_peak(points, 4) == 0.5);
     assert_int_equal(points_of_gpus(job, NULL, "utilization", points), 0);
 }
 
-static void an_ended_job_has_a_plot_of_its_own_time(void **state)
+TEST(an_ended_job_has_a_plot_of_its_own_time)
 {
     static double points[POINTS_MAX];
     _cleanup_json_ json_t *usage = json_loads("{\"timeline\": [[50, 25, 3], [100, null, 3]]}", 0, NULL);
-    (void)state;
     assert_int_equal(points_of_usage(usage, 0, points), 2);
     assert_true(points[0] == 0.5 && points[1] == 1);
     assert_int_equal(points_of_usage(usage, 1, points), 2);
@@ -174,11 +160,10 @@ static void hear(void *target, const char *type, const char *text)
         heard->text + strlen(heard->text), sizeof(heard->text) - strlen(heard->text), "<%s %s>", type, text);
 }
 
-static void events_come_in_pieces_of_any_size(void **state)
+TEST(events_come_in_pieces_of_any_size)
 {
     static const char text[] =
         "retry: 2000\n\nid: 1\nevent: started\ndata: {\"a\":1}\n\n: hello\n\nevent:reset\ndata: 7\r\n\r\n";
-    (void)state;
     for (size_t size = 1; size < sizeof(text); size++) {
         struct heard heard = { "" };
         struct events events = { .take = hear, .target = &heard };
@@ -190,23 +175,20 @@ static void events_come_in_pieces_of_any_size(void **state)
     }
 }
 
-static void an_endless_line_of_events_is_refused(void **state)
+TEST(an_endless_line_of_events_is_refused)
 {
-    struct events events = { .take = hear };
+    _cleanup_(events_clear) struct events events = { .take = hear };
     _cleanup_free_ char *line = xcalloc(1, EVENT_LINE_MAX + 1);
-    (void)state;
     memset(line, 'x', EVENT_LINE_MAX + 1);
     assert_true(events_add(&events, line, EVENT_LINE_MAX + 1) < 0);
-    events_clear(&events);
 }
 
 /* --- the log --- */
 
-static void a_log_is_plain_lines_with_progress_bars_as_they_stand(void **state)
+TEST(a_log_is_plain_lines_with_progress_bars_as_they_stand)
 {
     static const char text[] = "one\r\n\033[31mtwo\033[0m\n10%\r20%\rdone\na\tb\nopen";
-    struct tail tail = { 0 };
-    (void)state;
+    _cleanup_(tail_clear) struct tail tail = { 0 };
     for (size_t i = 0; i < strlen(text); i++)
         tail_add(&tail, text + i, 1);
     assert_int_equal(tail_count(&tail), 5);
@@ -215,14 +197,12 @@ static void a_log_is_plain_lines_with_progress_bars_as_they_stand(void **state)
     assert_string_equal(tail_line(&tail, 2), "done");
     assert_string_equal(tail_line(&tail, 3), "a       b");
     assert_string_equal(tail_line(&tail, 4), "open");
-    tail_clear(&tail);
 }
 
-static void only_the_last_lines_of_a_log_are_kept_and_long_ones_are_cut(void **state)
+TEST(only_the_last_lines_of_a_log_are_kept_and_long_ones_are_cut)
 {
-    struct tail tail = { 0 };
+    _cleanup_(tail_clear) struct tail tail = { 0 };
     _cleanup_free_ char *long_line = xcalloc(1, TAIL_LINE_BYTES * 2);
-    (void)state;
     memset(long_line, 'y', TAIL_LINE_BYTES * 2 - 1);
     for (int i = 0; i < TAIL_LINES + 10; i++) {
         char line[32];
@@ -233,25 +213,4 @@ static void only_the_last_lines_of_a_log_are_kept_and_long_ones_are_cut(void **s
     assert_string_equal(tail_line(&tail, 0), "10");
     tail_add(&tail, long_line, strlen(long_line));
     assert_int_equal(strlen(tail_line(&tail, TAIL_LINES)), TAIL_LINE_BYTES);
-    tail_clear(&tail);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(jobs_stay_in_order_and_newer_objects_replace_older_ones),
-        cmocka_unit_test(changes_are_asked_for_once_and_never_more_than_the_limit),
-        cmocka_unit_test(old_ends_and_what_was_never_told_are_forgotten),
-        cmocka_unit_test(of_many_ends_the_latest_are_kept),
-        cmocka_unit_test(a_new_list_keeps_marks_and_what_changed_while_it_came),
-        cmocka_unit_test(time_goes_on_between_two_answers),
-        cmocka_unit_test(parked_time_is_no_run_time),
-        cmocka_unit_test(a_plot_is_the_mean_of_the_jobs_own_gpus),
-        cmocka_unit_test(an_ended_job_has_a_plot_of_its_own_time),
-        cmocka_unit_test(events_come_in_pieces_of_any_size),
-        cmocka_unit_test(an_endless_line_of_events_is_refused),
-        cmocka_unit_test(a_log_is_plain_lines_with_progress_bars_as_they_stand),
-        cmocka_unit_test(only_the_last_lines_of_a_log_are_kept_and_long_ones_are_cut),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,14 +38,13 @@ static void check(const char *keys, const char *expected)
     assert_string_equal(buffer_text(&out), expected);
 }
 
-static void what_runs_comes_first_then_the_queue_then_the_latest_ends(void **state)
+TEST(what_runs_comes_first_then_the_queue_then_the_latest_ends)
 {
-    (void)state;
     check("state,turn", "5432671");
 }
 
 /* Jobs that hold GPUs, or have held them; starting ones; waiting ones; ended ones. */
-static void every_state_that_is_shown_has_its_place(void **state)
+TEST(every_state_that_is_shown_has_its_place)
 {
     static const char *const rows[] = {
         "{\"id\": 1, \"state\": \"done\"}",
@@ -55,7 +54,6 @@ static void every_state_that_is_shown_has_its_place(void **state)
     };
     struct order order = { 0 };
     json_t *jobs[4];
-    (void)state;
     assert_int_equal(order_parse("state,id", &order, NULL), 0);
     for (size_t i = 0; i < 4; i++)
         assert_non_null(jobs[i] = json_loads(rows[i], 0, NULL));
@@ -66,26 +64,23 @@ static void every_state_that_is_shown_has_its_place(void **state)
     }
 }
 
-static void a_minus_turns_one_key_round(void **state)
+TEST(a_minus_turns_one_key_round)
 {
-    (void)state;
     check("-id", "7654321");
     check("user,-id", "6427315");
     check("-gpus,id", "5231674");
 }
 
-static void text_is_sorted_without_case_and_jobs_without_a_place_are_last(void **state)
+TEST(text_is_sorted_without_case_and_jobs_without_a_place_are_last)
 {
-    (void)state;
     check("user", "2461375");
     check("where", "5412367");
     check("priority", "2134567");
 }
 
-static void a_chosen_key_goes_before_the_old_one(void **state)
+TEST(a_chosen_key_goes_before_the_old_one)
 {
     struct order order = { 0 };
-    (void)state;
     assert_int_equal(order_parse("state,turn", &order, NULL), 0);
     order_choose(&order, order_find("user"));
     _cleanup_free_ char *first = order_text(&order);
@@ -95,24 +90,10 @@ static void a_chosen_key_goes_before_the_old_one(void **state)
     assert_string_equal(again, "-user,state");
 }
 
-static void unknown_keys_and_too_many_are_refused(void **state)
+TEST(unknown_keys_and_too_many_are_refused)
 {
     struct order order = { 0 };
-    (void)state;
     assert_int_equal(order_parse("colour", &order, NULL), -EINVAL);
     assert_int_equal(order_parse("", &order, NULL), -EINVAL);
     assert_int_equal(order_parse("id,user,name", &order, NULL), -EINVAL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_runs_comes_first_then_the_queue_then_the_latest_ends),
-        cmocka_unit_test(every_state_that_is_shown_has_its_place),
-        cmocka_unit_test(a_minus_turns_one_key_round),
-        cmocka_unit_test(text_is_sorted_without_case_and_jobs_without_a_place_are_last),
-        cmocka_unit_test(a_chosen_key_goes_before_the_old_one),
-        cmocka_unit_test(unknown_keys_and_too_many_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

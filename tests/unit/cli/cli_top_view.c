@@ -90,6 +90,8 @@ static int teardown(void **state)
     return 0;
 }
 
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
 static struct top *top_of(void **state)
 {
     return &((struct fixture *)*state)->top;
@@ -123,7 +125,7 @@ static void press(struct top *top, const char *keys)
 
 /* --- the picture --- */
 
-static void the_picture_of_80x24(void **state)
+CASE(the_picture_of_80x24)
 {
     static const char expected[] =
         " mgpu box · 2 GPUs: 1 used 0 free 1 out · 1 run 1 wait · you 0+1    12:00:00 2s\n"
@@ -144,7 +146,7 @@ static void the_picture_of_80x24(void **state)
     assert_string_equal(text, expected);
 }
 
-static void the_visible_part_of_a_longer_list_is_shown(void **state)
+CASE(the_visible_part_of_a_longer_list_is_shown)
 {
     expect(top_of(state), "2 Jobs 3 [all]");
     press(top_of(state), "22"); // alone on the screen
@@ -152,13 +154,13 @@ static void the_visible_part_of_a_longer_list_is_shown(void **state)
     assert_non_null(strstr(text, "2 Jobs 1-2 of 3 [all]"));
 }
 
-static void the_pages_are_in_the_legend(void **state)
+CASE(the_pages_are_in_the_legend)
 {
     _cleanup_free_ char *text = draw(top_of(state), 120, 24);
     assert_non_null(strstr(text, "4-7 pages"));
 }
 
-static void the_timeline_tells_what_is_out_of_use_and_keeps_now_apart(void **state)
+CASE(the_timeline_tells_what_is_out_of_use_and_keeps_now_apart)
 {
     struct top *top = top_of(state);
     top_show_page(top, PAGE_TIMELINE);
@@ -177,7 +179,7 @@ static void expect_row(struct top *top, const char *part, const char *row)
 }
 
 /* 90 minutes in 84 columns: a column is 64 seconds, and "now" is the 28th. */
-static void the_timeline_is_broad_until_the_expected_end_and_thin_until_the_limit(void **state)
+CASE(the_timeline_is_broad_until_the_expected_end_and_thin_until_the_limit)
 {
     struct top *top = top_of(state);
     put(top,
@@ -194,7 +196,7 @@ static void the_timeline_is_broad_until_the_expected_end_and_thin_until_the_limi
     expect_row(top, "2 eval", "2 eval                                    ┊        ░░░░░░░░░░┄┄┄┄┄┄┄");
 }
 
-static void every_size_is_drawn_and_every_line_is_as_wide_as_the_screen_at_most(void **state)
+CASE(every_size_is_drawn_and_every_line_is_as_wide_as_the_screen_at_most)
 {
     struct top *top = top_of(state);
     for (int page = 0; page < PAGES; page++)
@@ -206,7 +208,7 @@ static void every_size_is_drawn_and_every_line_is_as_wide_as_the_screen_at_most(
             }
 }
 
-static void nothing_known_is_drawn_too(void **state)
+CASE(nothing_known_is_drawn_too)
 {
     struct top *top = top_of(state);
     top_jobs_clear(&top->model.jobs);
@@ -223,7 +225,7 @@ static void nothing_known_is_drawn_too(void **state)
     }
 }
 
-static void a_frozen_screen_says_so_and_its_clock_stands(void **state)
+CASE(a_frozen_screen_says_so_and_its_clock_stands)
 {
     struct top *top = top_of(state);
     press(top, "P");
@@ -235,7 +237,7 @@ static void a_frozen_screen_says_so_and_its_clock_stands(void **state)
     expect(top, "12:00:00 2s");
 }
 
-static void jobs_are_sorted_by_the_time_that_is_shown(void **state)
+CASE(jobs_are_sorted_by_the_time_that_is_shown)
 {
     struct top *top = top_of(state);
     assert_int_equal(order_parse("time", &top->prefs.order, NULL), 0);
@@ -243,7 +245,7 @@ static void jobs_are_sorted_by_the_time_that_is_shown(void **state)
     assert_int_equal(field_integer(top->view.rows[2], "id", 0), 1); // it has run for 30 minutes by now
 }
 
-static void without_utf8_the_picture_is_ascii(void **state)
+CASE(without_utf8_the_picture_is_ascii)
 {
     struct top *top = top_of(state);
     top->screen.is_utf8 = false;
@@ -253,12 +255,12 @@ static void without_utf8_the_picture_is_ascii(void **state)
         assert_true((unsigned char)*p < 0x80);
 }
 
-static void text_of_jobs_cannot_drive_the_terminal(void **state)
+CASE(text_of_jobs_cannot_drive_the_terminal)
 {
     expect_no(top_of(state), "\033");
 }
 
-static void a_lost_mgpud_is_reported_and_the_last_state_stays(void **state)
+CASE(a_lost_mgpud_is_reported_and_the_last_state_stays)
 {
     struct top *top = top_of(state);
     top->wire.lost_ms = clock_boot_ms() - 2500;
@@ -269,9 +271,8 @@ static void a_lost_mgpud_is_reported_and_the_last_state_stays(void **state)
 
 /* --- keys --- */
 
-static void no_key_means_two_things_in_one_place(void **state)
+TEST(no_key_means_two_things_in_one_place)
 {
-    (void)state;
     for (const struct top_key *a = top_keys; a->name != NULL; a++)
         for (const struct top_key *b = a + 1; b->name != NULL; b++)
             for (int i = 0; i < KEY_CODES && (a->where & b->where) != 0; i++)
@@ -280,9 +281,8 @@ static void no_key_means_two_things_in_one_place(void **state)
                         fail_msg("'%s' is '%s' and '%s'", a->name, a->help, b->help);
 }
 
-static void every_function_key_has_a_letter_and_every_help_fits_80_columns(void **state)
+TEST(every_function_key_has_a_letter_and_every_help_fits_80_columns)
 {
-    (void)state;
     for (const struct top_key *key = top_keys; key->name != NULL; key++) {
         assert_true(key->codes[0] != 0 && key->help != NULL && key->act != NULL && key->where != 0);
         if (strlen(key->help) > 57)
@@ -293,7 +293,7 @@ static void every_function_key_has_a_letter_and_every_help_fits_80_columns(void 
     }
 }
 
-static void the_selection_stays_with_its_job(void **state)
+CASE(the_selection_stays_with_its_job)
 {
     struct top *top = top_of(state);
     free(draw(top, 80, 24));
@@ -307,7 +307,7 @@ static void the_selection_stays_with_its_job(void **state)
     assert_int_equal(top->view.selected_row, 2);
 }
 
-static void a_filter_is_applied_while_it_is_typed_and_escape_takes_it_back(void **state)
+CASE(a_filter_is_applied_while_it_is_typed_and_escape_takes_it_back)
 {
     struct top *top = top_of(state);
     press(top, "/u:bo");
@@ -323,7 +323,7 @@ static void a_filter_is_applied_while_it_is_typed_and_escape_takes_it_back(void 
     expect(top, "2 Jobs 1 [all] [trouble]");
 }
 
-static void sorting_is_chosen_in_a_menu(void **state)
+CASE(sorting_is_chosen_in_a_menu)
 {
     struct top *top = top_of(state);
     free(draw(top, 80, 24));
@@ -334,7 +334,7 @@ static void sorting_is_chosen_in_a_menu(void **state)
     assert_int_equal(top->view.popup, POPUP_NONE);
 }
 
-static void columns_are_shown_hidden_and_kept_for_the_next_time(void **state)
+CASE(columns_are_shown_hidden_and_kept_for_the_next_time)
 {
     struct fixture *fixture = *state;
     struct top *top = &fixture->top;
@@ -343,14 +343,13 @@ static void columns_are_shown_hidden_and_kept_for_the_next_time(void **state)
     assert_string_equal(top->prefs.columns, "mark,user,name,state,gpus,time,left,why");
     top_press(top, TOP_KEY_ESCAPE);
     expect_no(top, "ID USER");
-    struct top_prefs again;
+    _cleanup_(top_prefs_clear) struct top_prefs again;
     top_prefs_init(&again);
     top_prefs_load(&again);
     assert_string_equal(again.columns, top->prefs.columns);
-    top_prefs_clear(&again);
 }
 
-static void a_question_is_answered_no_by_any_other_key(void **state)
+CASE(a_question_is_answered_no_by_any_other_key)
 {
     struct top *top = top_of(state);
     free(draw(top, 80, 24));
@@ -361,7 +360,7 @@ static void a_question_is_answered_no_by_any_other_key(void **state)
     assert_null(top->view.prompt.done);
 }
 
-static void a_line_that_is_too_long_shows_the_question_and_what_is_typed_last(void **state)
+CASE(a_line_that_is_too_long_shows_the_question_and_what_is_typed_last)
 {
     struct top *top = top_of(state);
     free(draw(top, 80, 24));
@@ -376,7 +375,7 @@ static void a_line_that_is_too_long_shows_the_question_and_what_is_typed_last(vo
     assert_null(strstr(filter, "state:"));
 }
 
-static void marked_jobs_are_named_in_the_question(void **state)
+CASE(marked_jobs_are_named_in_the_question)
 {
     struct top *top = top_of(state);
     free(draw(top, 80, 24));
@@ -388,7 +387,7 @@ static void marked_jobs_are_named_in_the_question(void **state)
     expect_no(top, "1, 2");
 }
 
-static void tab_and_numbers_choose_panels_and_a_number_again_makes_one_large(void **state)
+CASE(tab_and_numbers_choose_panels_and_a_number_again_makes_one_large)
 {
     struct top *top = top_of(state);
     free(draw(top, 80, 24));
@@ -406,7 +405,7 @@ static void tab_and_numbers_choose_panels_and_a_number_again_makes_one_large(voi
     expect(top, "2 Jobs");
 }
 
-static void a_colon_goes_to_pages_and_jobs(void **state)
+CASE(a_colon_goes_to_pages_and_jobs)
 {
     struct top *top = top_of(state);
     free(draw(top, 80, 24));
@@ -422,7 +421,7 @@ static void a_colon_goes_to_pages_and_jobs(void **state)
     expect(top, "'moon' is not a view");
 }
 
-static void enter_on_a_user_or_a_node_shows_the_jobs_there(void **state)
+CASE(enter_on_a_user_or_a_node_shows_the_jobs_there)
 {
     struct top *top = top_of(state);
     top->model.users = parse("[{\"user\": \"bo\", \"uid\": 8, \"limits\": {\"gpus\": 4}, \"gpus\": 3},"
@@ -438,7 +437,7 @@ static void enter_on_a_user_or_a_node_shows_the_jobs_there(void **state)
     expect(top, "2 Jobs 1 [all] /box");
 }
 
-static void a_click_selects_and_one_on_a_heading_sorts(void **state)
+CASE(a_click_selects_and_one_on_a_heading_sorts)
 {
     struct top *top = top_of(state);
     free(draw(top, 80, 24));
@@ -452,7 +451,7 @@ static void a_click_selects_and_one_on_a_heading_sorts(void **state)
     assert_int_equal(top->view.gpu_row, 1);
 }
 
-static void the_keys_of_a_place_are_explained_there(void **state)
+CASE(the_keys_of_a_place_are_explained_there)
 {
     struct top *top = top_of(state);
     free(draw(top, 80, 24));
@@ -462,7 +461,7 @@ static void the_keys_of_a_place_are_explained_there(void **state)
     expect(top, "pause a GPU or drain a node");
 }
 
-static void a_long_name_leaves_room_for_the_reason(void **state)
+CASE(a_long_name_leaves_room_for_the_reason)
 {
     struct top *top = top_of(state);
     struct top_job *job = top_jobs_find(&top->model.jobs, 2);
@@ -473,7 +472,7 @@ static void a_long_name_leaves_room_for_the_reason(void **state)
     expect(top, "a reason that i");
 }
 
-static void a_progress_that_a_job_tells_is_a_bar(void **state)
+CASE(a_progress_that_a_job_tells_is_a_bar)
 {
     struct top *top = top_of(state);
     struct top_job *job = top_jobs_find(&top->model.jobs, 1);
@@ -482,9 +481,8 @@ static void a_progress_that_a_job_tells_is_a_bar(void **state)
     expect(top, "████░░░░░░ 42% epoch 3");
 }
 
-static void columns_move_and_the_last_one_stays(void **state)
+TEST(columns_move_and_the_last_one_stays)
 {
-    (void)state;
     _cleanup_free_ char *moved = top_columns_move("id,user,name", "name", -1);
     assert_string_equal(moved, "id,name,user");
     _cleanup_free_ char *edge = top_columns_move("id,user,name", "id", -1);
@@ -493,58 +491,18 @@ static void columns_move_and_the_last_one_stays(void **state)
     assert_string_equal(last, "id");
 }
 
-static void choices_that_are_not_understood_are_passed_over(void **state)
+TEST(choices_that_are_not_understood_are_passed_over)
 {
-    struct top_prefs prefs;
-    (void)state;
+    _cleanup_(top_prefs_clear) struct top_prefs prefs;
     top_prefs_init(&prefs);
     top_prefs_read(&prefs,
         "theme: mono\nsort: -user\nrefresh: 500\nmoon: full\njunk\ngraph: dots\njobs: mine\ncolumns: \n");
     _cleanup_free_ char *text = top_prefs_text(&prefs);
     assert_string_equal(text, "theme: mono\ncolumns: " TOP_COLUMNS "\nsort: -user\nrefresh: 2\njobs: mine\n");
-    top_prefs_clear(&prefs);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_picture_of_80x24, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_visible_part_of_a_longer_list_is_shown, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_pages_are_in_the_legend, setup, teardown),
-        cmocka_unit_test_setup_teardown(
-            the_timeline_is_broad_until_the_expected_end_and_thin_until_the_limit, setup, teardown),
-        cmocka_unit_test_setup_teardown(
-            the_timeline_tells_what_is_out_of_use_and_keeps_now_apart, setup, teardown),
-        cmocka_unit_test_setup_teardown(
-            every_size_is_drawn_and_every_line_is_as_wide_as_the_screen_at_most, setup, teardown),
-        cmocka_unit_test_setup_teardown(nothing_known_is_drawn_too, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_frozen_screen_says_so_and_its_clock_stands, setup, teardown),
-        cmocka_unit_test_setup_teardown(jobs_are_sorted_by_the_time_that_is_shown, setup, teardown),
-        cmocka_unit_test_setup_teardown(without_utf8_the_picture_is_ascii, setup, teardown),
-        cmocka_unit_test_setup_teardown(text_of_jobs_cannot_drive_the_terminal, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_lost_mgpud_is_reported_and_the_last_state_stays, setup, teardown),
-        cmocka_unit_test(no_key_means_two_things_in_one_place),
-        cmocka_unit_test(every_function_key_has_a_letter_and_every_help_fits_80_columns),
-        cmocka_unit_test_setup_teardown(the_selection_stays_with_its_job, setup, teardown),
-        cmocka_unit_test_setup_teardown(
-            a_filter_is_applied_while_it_is_typed_and_escape_takes_it_back, setup, teardown),
-        cmocka_unit_test_setup_teardown(sorting_is_chosen_in_a_menu, setup, teardown),
-        cmocka_unit_test_setup_teardown(columns_are_shown_hidden_and_kept_for_the_next_time, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_question_is_answered_no_by_any_other_key, setup, teardown),
-        cmocka_unit_test_setup_teardown(
-            a_line_that_is_too_long_shows_the_question_and_what_is_typed_last, setup, teardown),
-        cmocka_unit_test_setup_teardown(marked_jobs_are_named_in_the_question, setup, teardown),
-        cmocka_unit_test_setup_teardown(
-            tab_and_numbers_choose_panels_and_a_number_again_makes_one_large, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_colon_goes_to_pages_and_jobs, setup, teardown),
-        cmocka_unit_test_setup_teardown(enter_on_a_user_or_a_node_shows_the_jobs_there, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_click_selects_and_one_on_a_heading_sorts, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_keys_of_a_place_are_explained_there, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_long_name_leaves_room_for_the_reason, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_progress_that_a_job_tells_is_a_bar, setup, teardown),
-        cmocka_unit_test(columns_move_and_the_last_one_stays),
-        cmocka_unit_test(choices_that_are_not_understood_are_passed_over),
-    };
     (void)setlocale(LC_CTYPE, "C.UTF-8");
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run(NULL, NULL);
 }

@@ -27,11 +27,10 @@ static char *print(const char *name)
     return text;
 }
 
-static void every_moment_and_span_is_understood(void **state)
+TEST(every_moment_and_span_is_understood)
 {
     int64_t ms = 0;
     bool is_span = false, is_past = false;
-    (void)state;
     for (const struct topic_row *row = topics_find("time")->rows; row->word != NULL; row++) {
         if (row->meaning == NULL) {
             is_span = strncmp(row->word, "durations", 9) == 0;
@@ -46,18 +45,16 @@ static void every_moment_and_span_is_understood(void **state)
     assert_true(is_span);
 }
 
-static void every_size_is_understood(void **state)
+TEST(every_size_is_understood)
 {
     uint64_t bytes = 0;
-    (void)state;
     for (const struct topic_row *row = topics_find("sizes")->rows; row->word != NULL; row++)
         assert_int_equal(parse_size(row->word, "x", &bytes, NULL), 0);
 }
 
-static void each_way_to_name_a_job_is_another_kind(void **state)
+TEST(each_way_to_name_a_job_is_another_kind)
 {
     bool seen[SELECT_NAME + 1] = { false };
-    (void)state;
     for (const struct topic_row *row = topics_find("jobs")->rows; row->word != NULL; row++) {
         struct selector selector = { 0 };
         assert_int_equal(selector_parse(row->word, &selector, NULL), 0);
@@ -68,12 +65,11 @@ static void each_way_to_name_a_job_is_another_kind(void **state)
 }
 
 /* "-G 0,2-3": the option, and a value that it takes. */
-static void every_request_is_understood(void **state)
+TEST(every_request_is_understood)
 {
     static const struct {
         const char *option, *key;
     } keys[] = { { "-g", "gpus" }, { "-G", "gpu_ids" }, { "--gpu-allow", "gpu_allow" }, { "-m", "gpu_mem" } };
-    (void)state;
     for (const struct topic_row *row = topics_find("requests")->rows; row->word != NULL; row++) {
         _cleanup_json_ json_t *request = json_object();
         const char *value = strchr(row->word, ' ');
@@ -85,10 +81,9 @@ static void every_request_is_understood(void **state)
     }
 }
 
-static void every_reason_of_the_scheduler_is_explained(void **state)
+TEST(every_reason_of_the_scheduler_is_explained)
 {
     _cleanup_free_ char *text = print("reasons");
-    (void)state;
     for (unsigned code = 0; code < WHY_CODES; code++) {
         _cleanup_free_ char *line = xasprintf("\n  %s ", why_code_name((enum why_code)code));
         assert_non_null(strstr(text, line));
@@ -103,11 +98,10 @@ static bool has_row(const char *topic, const char *word)
     return false;
 }
 
-static void every_exit_status_is_explained(void **state)
+TEST(every_exit_status_is_explained)
 {
     static const int codes[] = { EXIT_OK, EXIT_PARTLY, EXIT_USAGE, EXIT_MISSING, EXIT_REFUSED,
         EXIT_UNREACHABLE, EXIT_WRONG_STATE, EXIT_TIMEOUT, EXIT_SELF };
-    (void)state;
     for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
         _cleanup_free_ char *word = xasprintf("%d", codes[i]);
         assert_true(has_row("exit-codes", word));
@@ -118,12 +112,11 @@ static void every_exit_status_is_explained(void **state)
     }
 }
 
-static void every_list_has_its_columns(void **state)
+TEST(every_list_has_its_columns)
 {
     _cleanup_free_ char *text = print("columns");
     static const char *const lines[] = { "\nmgpu ps\n", "\nmgpu gpus\n", "\nmgpu nodes\n", "\nmgpu users\n",
         "\nmgpu reserve list\n", "\nmgpu config list\n", "\n  state " };
-    (void)state;
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
         assert_non_null(strstr(text, lines[i]));
 }
@@ -138,45 +131,25 @@ static void look_for_list(const struct command *command)
         look_for_list(command->actions[i]);
 }
 
-static void every_verb_with_columns_names_them(void **state)
+TEST(every_verb_with_columns_names_them)
 {
-    (void)state;
     for (size_t i = 0; commands[i] != NULL; i++)
         look_for_list(commands[i]);
 }
 
-static void every_alias_is_listed(void **state)
+TEST(every_alias_is_listed)
 {
     _cleanup_free_ char *text = print("aliases");
-    (void)state;
     for (size_t i = 0; commands[i] != NULL; i++)
         for (size_t a = 0; commands[i]->aliases[a] != NULL; a++)
             assert_non_null(strstr(text, commands[i]->aliases[a]));
 }
 
-static void no_topic_hides_behind_a_command(void **state)
+TEST(no_topic_hides_behind_a_command)
 {
-    (void)state;
     for (const struct topic *topic = topics; topic->name != NULL; topic++) {
         assert_null(commands_find(topic->name));
         assert_true(topic->help[strlen(topic->help) - 1] != '.');
     }
     assert_null(topics_find("nosuch"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_moment_and_span_is_understood),
-        cmocka_unit_test(every_size_is_understood),
-        cmocka_unit_test(each_way_to_name_a_job_is_another_kind),
-        cmocka_unit_test(every_request_is_understood),
-        cmocka_unit_test(every_reason_of_the_scheduler_is_explained),
-        cmocka_unit_test(every_exit_status_is_explained),
-        cmocka_unit_test(every_list_has_its_columns),
-        cmocka_unit_test(every_verb_with_columns_names_them),
-        cmocka_unit_test(every_alias_is_listed),
-        cmocka_unit_test(no_topic_hides_behind_a_command),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@ static json_t *object(const char *text)
     return value;
 }
 
-static void a_sentence_has_what_was_measured(void **state)
+TEST(a_sentence_has_what_was_measured)
 {
     _cleanup_json_ json_t *usage = object("{\"utilization\": 0.91, \"utilization_peak\": 1.0,"
                                           "\"gpu_memory_peak_bytes\": 19541852979,"
@@ -25,7 +25,7 @@ static void a_sentence_has_what_was_measured(void **state)
     assert_string_equal(text, "91 % busy (peak 100 %), at most 18.2 of 24.0 GiB, 0.50 kWh");
 }
 
-static void nothing_measured_is_no_sentence(void **state)
+TEST(nothing_measured_is_no_sentence)
 {
     _cleanup_json_ json_t *usage = object("{\"utilization\": null, \"energy_joules\": null}");
     assert_null(usage_sentence(usage));
@@ -34,7 +34,7 @@ static void nothing_measured_is_no_sentence(void **state)
     assert_null(usage_idle(usage));
 }
 
-static void a_stray_and_an_idle_job_are_told(void **state)
+TEST(a_stray_and_an_idle_job_are_told)
 {
     _cleanup_json_ json_t *usage =
         object("{\"stray_gpus\": \"0,3\", \"idle_s\": 60, \"idle\": null, \"idle_end_s\": 90}");
@@ -44,7 +44,7 @@ static void a_stray_and_an_idle_job_are_told(void **state)
     assert_null(usage_idle_mark(&(struct screen){ 0 }, usage));
 }
 
-static void energy_is_shown_in_watt_hours_and_kilowatt_hours(void **state)
+TEST(energy_is_shown_in_watt_hours_and_kilowatt_hours)
 {
     _cleanup_json_ json_t *little = object("{\"energy_joules\": 18000}"),
                           *much = object("{\"energy_joules\": 9000000}");
@@ -53,7 +53,7 @@ static void energy_is_shown_in_watt_hours_and_kilowatt_hours(void **state)
     assert_string_equal(many, "2.50 kWh");
 }
 
-static void a_told_job_has_a_mark_that_names_the_time(void **state)
+TEST(a_told_job_has_a_mark_that_names_the_time)
 {
     _cleanup_json_ json_t *job = object("{\"idle_s\": 5, \"idle\": \"yields\"}");
     _cleanup_free_ char *plain = usage_idle_mark(&(struct screen){ 0 }, job);
@@ -64,7 +64,7 @@ static void a_told_job_has_a_mark_that_names_the_time(void **state)
     assert_string_equal(idle, "has left its GPUs unused for 5s; other jobs can preempt it");
 }
 
-static void gpus_that_are_unused_beside_others_are_named(void **state)
+TEST(gpus_that_are_unused_beside_others_are_named)
 {
     _cleanup_json_ json_t *job = object("{\"granted\": [{\"index\": 4}, {\"index\": 1}, {\"index\": 7}],"
                                         " \"usage\": {\"gpus_idle_s\": [0, 90, 61.5]}}");
@@ -77,7 +77,7 @@ static void gpus_that_are_unused_beside_others_are_named(void **state)
     assert_null(usage_idle_gpus(none));
 }
 
-static void a_timeline_is_drawn_without_what_nobody_measured(void **state)
+TEST(a_timeline_is_drawn_without_what_nobody_measured)
 {
     _cleanup_json_ json_t *usage =
         object("{\"bucket_seconds\": 2, \"timeline\": [[0, null, null], [100, null, null]]}");
@@ -91,18 +91,4 @@ static void a_timeline_is_drawn_without_what_nobody_measured(void **state)
     assert_non_null(strstr(text, "one column is 2s"));
     assert_null(strstr(text, "power"));
     free(text);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_sentence_has_what_was_measured),
-        cmocka_unit_test(nothing_measured_is_no_sentence),
-        cmocka_unit_test(a_stray_and_an_idle_job_are_told),
-        cmocka_unit_test(energy_is_shown_in_watt_hours_and_kilowatt_hours),
-        cmocka_unit_test(a_told_job_has_a_mark_that_names_the_time),
-        cmocka_unit_test(gpus_that_are_unused_beside_others_are_named),
-        cmocka_unit_test(a_timeline_is_drawn_without_what_nobody_measured),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,18 +36,16 @@ static void refuse(const char *text, const char *message)
     assert_int_equal(ms, 77);
 }
 
-static void a_time_of_day_is_the_next_one(void **state)
+TEST(a_time_of_day_is_the_next_one)
 {
-    (void)state;
     check("18:00", "2026-11-21T18:00:00.000Z");
     check("12:30:01", "2026-11-21T12:30:01.000Z");
     check("12:30", "2026-11-22T12:30:00.000Z");
     check("9:05", "2026-11-22T09:05:00.000Z");
 }
 
-static void a_day_of_the_week_is_the_next_one(void **state)
+TEST(a_day_of_the_week_is_the_next_one)
 {
-    (void)state;
     check("Fri 18:00", "2026-11-27T18:00:00.000Z");
     check("sunday 00:00", "2026-11-22T00:00:00.000Z");
     check("Sat 18:00", "2026-11-21T18:00:00.000Z");
@@ -58,18 +56,16 @@ static void a_day_of_the_week_is_the_next_one(void **state)
     check_in(&when_utc, INT64_C(1796041800000), "tomorrow 9:00", "2026-12-01T09:00:00.000Z");
 }
 
-static void a_span_counts_from_now(void **state)
+TEST(a_span_counts_from_now)
 {
-    (void)state;
     check("+2h", "2026-11-21T14:30:00.000Z");
     check("+90", "2026-11-21T12:31:30.000Z");
     check("+1-00:00:00", "2026-11-22T12:30:00.000Z");
     check("now", "2026-11-21T12:30:00.000Z");
 }
 
-static void a_date_may_have_a_time_and_an_offset(void **state)
+TEST(a_date_may_have_a_time_and_an_offset)
 {
-    (void)state;
     check("2026-11-22", "2026-11-22T00:00:00.000Z");
     check("2026-11-22 14:00", "2026-11-22T14:00:00.000Z");
     check("2026-11-22T14:00:05Z", "2026-11-22T14:00:05.000Z");
@@ -79,9 +75,8 @@ static void a_date_may_have_a_time_and_an_offset(void **state)
     check("2028-02-29 00:00", "2028-02-29T00:00:00.000Z");
 }
 
-static void what_has_no_offset_is_meant_in_the_zone(void **state)
+TEST(what_has_no_offset_is_meant_in_the_zone)
 {
-    (void)state;
     (void)setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
     tzset();
     check_in(&when_local, NOW_MS, "18:00", "2026-11-21T17:00:00.000Z");
@@ -91,11 +86,10 @@ static void what_has_no_offset_is_meant_in_the_zone(void **state)
     check_in(&when_local, INT64_C(1774699200000), "9:00", "2026-03-29T07:00:00.000Z");
 }
 
-static void an_hour_that_the_clocks_leave_out_is_refused(void **state)
+TEST(an_hour_that_the_clocks_leave_out_is_refused)
 {
     struct error err = { 0 };
     int64_t ms = 0;
-    (void)state;
     (void)setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
     tzset();
     assert_int_equal(when_parse("2026-03-29 02:30", "--begin", NOW_MS, &when_local, &ms, &err), -EINVAL);
@@ -113,9 +107,8 @@ static void check_past(const char *text, const char *expected)
     assert_string_equal(utc, expected);
 }
 
-static void a_time_in_the_past_is_the_last_one(void **state)
+TEST(a_time_in_the_past_is_the_last_one)
 {
-    (void)state;
     check_past("9:05", "2026-11-21T09:05:00.000Z");
     check_past("12:30", "2026-11-21T12:30:00.000Z");
     check_past("18:00", "2026-11-20T18:00:00.000Z");
@@ -134,23 +127,21 @@ static void a_time_in_the_past_is_the_last_one(void **state)
     check_past("now", "2026-11-21T12:30:00.000Z");
 }
 
-static void no_time_in_the_past_is_a_distance_ahead(void **state)
+TEST(no_time_in_the_past_is_a_distance_ahead)
 {
     struct error err = { 0 };
     int64_t ms = 77;
-    (void)state;
     assert_int_equal(when_parse_past("+2h", "--since", NOW_MS, &when_utc, &ms, &err), -EINVAL);
     assert_string_equal(err.message, "--since: '+2h' is not a time");
     assert_non_null(strstr(err.hint, "an age, 12h"));
     assert_int_equal(ms, 77);
 }
 
-static void senseless_times_are_refused(void **state)
+TEST(senseless_times_are_refused)
 {
     static const char *const words[] = { "", "25:00", "12:60", "12", "Fri", "Fri 25:00", "Fry 12:00", "+",
         "+x", "12:00x", "2026-11", "2026-11-22 ", "2026-11-22T14:00:00+2", "2026-11-22T14:00:00ZZ",
         "20261122", "2026-11-22T14:00:00.Z", "-2h", "1:2" };
-    (void)state;
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         struct error err = { 0 };
         int64_t ms = 0;
@@ -162,28 +153,10 @@ static void senseless_times_are_refused(void **state)
     refuse("2026-13-01", "--begin: the time '2026-13-01' does not exist");
 }
 
-static void a_bare_span_is_refused_with_what_was_meant(void **state)
+TEST(a_bare_span_is_refused_with_what_was_meant)
 {
     struct error err = { 0 };
     int64_t ms = 0;
-    (void)state;
     assert_int_equal(when_parse("2h", "--begin", NOW_MS, &when_utc, &ms, &err), -EINVAL);
     assert_string_equal(err.hint, "for a time from now, use +2h");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_time_of_day_is_the_next_one),
-        cmocka_unit_test(a_day_of_the_week_is_the_next_one),
-        cmocka_unit_test(a_span_counts_from_now),
-        cmocka_unit_test(a_date_may_have_a_time_and_an_offset),
-        cmocka_unit_test(what_has_no_offset_is_meant_in_the_zone),
-        cmocka_unit_test(an_hour_that_the_clocks_leave_out_is_refused),
-        cmocka_unit_test(a_time_in_the_past_is_the_last_one),
-        cmocka_unit_test(no_time_in_the_past_is_a_distance_ahead),
-        cmocka_unit_test(senseless_times_are_refused),
-        cmocka_unit_test(a_bare_span_is_refused_with_what_was_meant),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

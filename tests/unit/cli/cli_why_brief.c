@@ -27,7 +27,7 @@ static void assert_brief(const char *job, const char *expected)
     assert_true(expected == NULL || strlen(expected) <= WIDTH);
 }
 
-static void a_reason_to_wait_begins_with_the_fact(void **state)
+TEST(a_reason_to_wait_begins_with_the_fact)
 {
     static const struct {
         const char *sentence, *brief;
@@ -46,7 +46,6 @@ static void a_reason_to_wait_begins_with_the_fact(void **state)
         { "held by an administrator", "held by an admin" },
         { "held by its owner", NULL },
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         for (unsigned is_held = 0; is_held < 2; is_held++) {
             _cleanup_free_ char *job = xasprintf("{\"id\": 1, \"state\": \"%s\", \"reason_text\": \"%s\"}",
@@ -57,9 +56,8 @@ static void a_reason_to_wait_begins_with_the_fact(void **state)
 
 #define ENDED "{\"id\": 1, \"state\": \"failed\", "
 
-static void an_end_begins_with_the_fact(void **state)
+TEST(an_end_begins_with_the_fact)
 {
-    (void)state;
     assert_brief(ENDED "\"ended_by\": \"start_failed\", \"exit_code\": 125, "
                        "\"message\": \"cannot enter /data/x: No such file or directory\"}",
         "no /data/x");
@@ -68,7 +66,7 @@ static void an_end_begins_with_the_fact(void **state)
         "no access to ./x.py");
 }
 
-static void an_end_without_a_start_begins_with_the_fact(void **state)
+TEST(an_end_without_a_start_begins_with_the_fact)
 {
     static const struct {
         const char *members, *brief;
@@ -85,28 +83,15 @@ static void an_end_without_a_start_begins_with_the_fact(void **state)
         { "\"ended_by\": \"budget\"", "token is used up" },
         { "\"ended_by\": \"exit\", \"exit_code\": 3", NULL },
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         _cleanup_free_ char *job = xasprintf(ENDED "%s}", rows[i].members);
         assert_brief(job, rows[i].brief);
     }
 }
 
-static void an_array_says_how_its_elements_ended(void **state)
+TEST(an_array_says_how_its_elements_ended)
 {
-    (void)state;
     assert_brief(ENDED "\"ended_by\": \"exit\", \"exit_code\": 1, \"array\": \"0-4\", "
                        "\"elements\": {\"done\": 3, \"failed\": 2}}",
         "3 done, 2 failed");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_reason_to_wait_begins_with_the_fact),
-        cmocka_unit_test(an_end_begins_with_the_fact),
-        cmocka_unit_test(an_end_without_a_start_begins_with_the_fact),
-        cmocka_unit_test(an_array_says_how_its_elements_ended),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,9 +40,8 @@ static void check(const char *job, const char *why, const char *expected)
     assert_string_equal(text, expected);
 }
 
-static void every_blocker_is_told_with_its_end(void **state)
+TEST(every_blocker_is_told_with_its_end)
 {
-    (void)state;
     check(job_text, why_text,
         "Job 42 (train) has waited 5m00s for 2 GPUs (h200), 20 GiB of memory on each. 2 things block it:\n"
         "  1. Resources     gpu1 has 1 such GPU free (5), until 13:52\n"
@@ -53,7 +52,7 @@ static void every_blocker_is_told_with_its_end(void **state)
         "To start now: -g 1 fits on GPU 5 · mgpu edit 42 gpus=1 gpu_model=none\n");
 }
 
-static void a_narrow_screen_breaks_between_words_and_a_share_is_no_whole_gpu(void **state)
+TEST(a_narrow_screen_breaks_between_words_and_a_share_is_no_whole_gpu)
 {
     const struct screen screen = { .width = 40 };
     const struct view view = { .screen = &screen, .times = TIME_ZULU, .now_ms = NOW_MS };
@@ -65,7 +64,6 @@ static void a_narrow_screen_breaks_between_words_and_a_share_is_no_whole_gpu(voi
         "{\"id\":12,\"user\":\"bo\",\"name\":\"x\",\"gpus\":2,\"eta\":\"2026-11-21T13:52:00.000Z\"}],"
         "\"eta\":\"2026-11-21T14:05:00.000Z\",\"eta_basis\":\"the time limits of jobs 8 and 12\"}",
         0, NULL);
-    (void)state;
     FILE *out = open_memstream(&text, &size);
     why_print_reasons(&view, why, out);
     (void)fclose(out);
@@ -78,9 +76,8 @@ static void a_narrow_screen_breaks_between_words_and_a_share_is_no_whole_gpu(voi
                               "  jobs 8 and 12).\n");
 }
 
-static void the_interval_comes_first_and_the_promise_last(void **state)
+TEST(the_interval_comes_first_and_the_promise_last)
 {
-    (void)state;
     check(NULL,
         "{\"job\":7,\"starts_now\":false,\"reasons\":[],\"eta\":\"2026-11-21T14:05:00.000Z\","
         "\"eta_from\":\"2026-11-21T13:50:00.000Z\",\"eta_until\":\"2026-11-21T16:20:00.000Z\","
@@ -95,9 +92,8 @@ static void the_interval_comes_first_and_the_promise_last(void **state)
         "expected now, unless their priority is higher.\n");
 }
 
-static void it_says_why_no_job_is_parked_for_it(void **state)
+TEST(it_says_why_no_job_is_parked_for_it)
 {
-    (void)state;
     check(NULL,
         "{\"job\":7,\"starts_now\":false,\"reasons\":[],"
         "\"parking\":{\"job\":3,\"text\":\"job 3 is not parked for this one, because it\\u001b runs on a "
@@ -108,7 +104,7 @@ static void it_says_why_no_job_is_parked_for_it(void **state)
         "It would wait.\nIts start cannot be predicted.\n");
 }
 
-static void with_verbose_the_promise_comes_with_its_numbers(void **state)
+TEST(with_verbose_the_promise_comes_with_its_numbers)
 {
     const struct screen screen = { 0 };
     const struct view view = { &screen, TIME_ZULU, NOW_MS, .is_verbose = true };
@@ -119,7 +115,6 @@ static void with_verbose_the_promise_comes_with_its_numbers(void **state)
             0, NULL);
     _cleanup_free_ char *text = NULL;
     size_t size = 0;
-    (void)state;
     FILE *out = open_memstream(&text, &size);
     why_print_reasons(&view, why, out);
     (void)fclose(out);
@@ -129,9 +124,8 @@ static void with_verbose_the_promise_comes_with_its_numbers(void **state)
         "higher.\n");
 }
 
-static void what_no_event_ends_comes_with_its_command(void **state)
+TEST(what_no_event_ends_comes_with_its_command)
 {
-    (void)state;
     check("{\"id\":42,\"name\":\"train\",\"state\":\"queued\",\"gpus\":1,\"wait_seconds\":300}",
         "{\"job\":42,\"reasons\":[{\"code\":\"held_user\",\"text\":\"held by its owner\"},"
         "{\"code\":\"dependency_never\",\"text\":\"dead\"},{\"code\":\"begin_time\",\"text\":\"later\"},"
@@ -142,9 +136,8 @@ static void what_no_event_ends_comes_with_its_command(void **state)
         "after= · mgpu edit 42 begin=\n");
 }
 
-static void the_change_it_offers_can_be_typed(void **state)
+TEST(the_change_it_offers_can_be_typed)
 {
-    (void)state;
     check(NULL,
         "{\"job\":42,\"starts_now\":true,\"reasons\":[],"
         "\"change\":{\"text\":\"less\",\"edit\":{\"gpu_mem\":8589934592,\"memory\":1610612736,"
@@ -153,9 +146,8 @@ static void the_change_it_offers_can_be_typed(void **state)
         "To start now: less · mgpu edit 42 gpu_mem=8G memory=1536M time_limit=90m\n");
 }
 
-static void a_job_that_does_not_exist_yet_has_no_number(void **state)
+TEST(a_job_that_does_not_exist_yet_has_no_number)
 {
-    (void)state;
     check(NULL,
         "{\"job\":null,\"starts_now\":false,\"reasons\":[{\"code\":\"begin_time\",\"text\":\"begins "
         "later\"}],"
@@ -169,9 +161,8 @@ static void a_job_that_does_not_exist_yet_has_no_number(void **state)
     check(NULL, "{\"job\":null,\"starts_now\":true,\"reasons\":[]}", "It would start now.\n");
 }
 
-static void why_of_a_job_that_does_not_wait_says_so(void **state)
+TEST(why_of_a_job_that_does_not_wait_says_so)
 {
-    (void)state;
     check(
         "{\"id\":7,\"array_job\":4,\"array_index\":3,\"name\":\"x\",\"state\":\"running\",\"node\":\"gpu1\","
         "\"granted\":[{\"index\":2}]}",
@@ -180,36 +171,16 @@ static void why_of_a_job_that_does_not_wait_says_so(void **state)
         "{}", "Job 7 (x) has ended: reached its time limit of 1m00s.\n");
 }
 
-static void an_answer_without_members_is_no_crash(void **state)
+TEST(an_answer_without_members_is_no_crash)
 {
-    (void)state;
     check("{\"state\":\"queued\"}", "{}",
         "Job - (-) has waited 0ms (no GPU requested).\nIts start cannot be predicted.\n");
 }
 
-static void a_request_is_told_in_words(void **state)
+TEST(a_request_is_told_in_words)
 {
     _cleanup_json_ json_t *job = json_pack("{s:i, s:i, s:s, s:f, s:I, s:i}", "gpus", 1, "gpu_share", 500,
         "gpu_allow", "0-3", "cpus", 2.5, "memory", (json_int_t)1 << 34, "nodes", 2);
-    (void)state;
     _cleanup_free_ char *text = why_request(job);
     assert_string_equal(text, "0.5 of a GPU, only of 0-3, 2 nodes, 2.5 CPUs, 16 GiB of host memory");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_blocker_is_told_with_its_end),
-        cmocka_unit_test(a_narrow_screen_breaks_between_words_and_a_share_is_no_whole_gpu),
-        cmocka_unit_test(the_interval_comes_first_and_the_promise_last),
-        cmocka_unit_test(it_says_why_no_job_is_parked_for_it),
-        cmocka_unit_test(with_verbose_the_promise_comes_with_its_numbers),
-        cmocka_unit_test(what_no_event_ends_comes_with_its_command),
-        cmocka_unit_test(the_change_it_offers_can_be_typed),
-        cmocka_unit_test(a_job_that_does_not_exist_yet_has_no_number),
-        cmocka_unit_test(why_of_a_job_that_does_not_wait_says_so),
-        cmocka_unit_test(an_answer_without_members_is_no_crash),
-        cmocka_unit_test(a_request_is_told_in_words),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

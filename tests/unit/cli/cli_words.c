@@ -17,7 +17,7 @@ static char *joined(const char *line)
     return out.length > 0 ? buffer_take(&out) : xstrdup("");
 }
 
-static void words_are_those_of_a_shell(void **state)
+TEST(words_are_those_of_a_shell)
 {
     static const struct {
         const char *line, *words;
@@ -33,17 +33,15 @@ static void words_are_those_of_a_shell(void **state)
         { "a#b", "a#b" },
         { "$'it\\'s' x", "it's|x" },
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         _cleanup_free_ char *words = joined(rows[i].line);
         assert_string_equal(words, rows[i].words);
     }
 }
 
-static void a_quote_that_is_not_closed_is_refused(void **state)
+TEST(a_quote_that_is_not_closed_is_refused)
 {
     static const char *const lines[] = { "'", "a \"b", "\"a\\\"", "$'a\\'" };
-    (void)state;
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
         _cleanup_strings_ struct strings words = { 0 };
         struct error err = { 0 };
@@ -52,22 +50,11 @@ static void a_quote_that_is_not_closed_is_refused(void **state)
     }
 }
 
-static void names_of_variables(void **state)
+TEST(names_of_variables)
 {
-    (void)state;
     assert_true(words_is_variable("lr"));
     assert_true(words_is_variable("_A9"));
     assert_false(words_is_variable(""));
     assert_false(words_is_variable("9a"));
     assert_false(words_is_variable("a-b"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_are_those_of_a_shell),
-        cmocka_unit_test(a_quote_that_is_not_closed_is_refused),
-        cmocka_unit_test(names_of_variables),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

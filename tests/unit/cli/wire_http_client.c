@@ -37,9 +37,10 @@ static int teardown(void **state)
     return 0;
 }
 
-static void a_request_carries_its_body_and_length(void **state)
+#define CASE(name, fixture) TEST_ON(name, struct fixture *fixture, setup, teardown)
+
+CASE(a_request_carries_its_body_and_length, fixture)
 {
-    struct fixture *fixture = *state;
     char heard[1024];
     struct http_request request = { .method = "POST", .path = "/x", .body = "{}", .body_length = 2 };
     assert_int_equal(http_client_send(fixture->client, &request, NULL), 0);
@@ -49,9 +50,8 @@ static void a_request_carries_its_body_and_length(void **state)
     assert_non_null(strstr(heard, "\r\n\r\n{}"));
 }
 
-static void an_answer_may_arrive_in_pieces(void **state)
+CASE(an_answer_may_arrive_in_pieces, fixture)
 {
-    struct fixture *fixture = *state;
     struct http_request request = { .method = "GET", .path = "/" };
     assert_int_equal(http_client_send(fixture->client, &request, NULL), 0);
     server_say(fixture->peer, "HTTP/1.1 20");
@@ -70,9 +70,8 @@ static void an_answer_may_arrive_in_pieces(void **state)
     assert_true(http_client_is_reusable(fixture->client));
 }
 
-static void one_connection_serves_several_requests(void **state)
+CASE(one_connection_serves_several_requests, fixture)
 {
-    struct fixture *fixture = *state;
     struct http_request request = { .method = "GET", .path = "/" };
     for (int i = 0; i < 3; i++) {
         server_say(fixture->peer, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx");
@@ -81,9 +80,8 @@ static void one_connection_serves_several_requests(void **state)
     }
 }
 
-static void a_connection_that_ends_early_is_a_loss(void **state)
+CASE(a_connection_that_ends_early_is_a_loss, fixture)
 {
-    struct fixture *fixture = *state;
     struct http_request request = { .method = "GET", .path = "/" };
     assert_int_equal(http_client_send(fixture->client, &request, NULL), 0);
     server_say(fixture->peer, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n");
@@ -93,9 +91,8 @@ static void a_connection_that_ends_early_is_a_loss(void **state)
     assert_false(http_client_is_reusable(fixture->client));
 }
 
-static void a_body_without_length_ends_with_the_connection(void **state)
+CASE(a_body_without_length_ends_with_the_connection, fixture)
 {
-    struct fixture *fixture = *state;
     struct http_request request = { .method = "GET", .path = "/" };
     assert_int_equal(http_client_send(fixture->client, &request, NULL), 0);
     server_say(fixture->peer, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nall");
@@ -105,9 +102,8 @@ static void a_body_without_length_ends_with_the_connection(void **state)
     assert_false(http_client_is_reusable(fixture->client));
 }
 
-static void junk_is_refused(void **state)
+CASE(junk_is_refused, fixture)
 {
-    struct fixture *fixture = *state;
     struct error err = { 0 };
     struct http_request request = { .method = "GET", .path = "/" };
     server_say(fixture->peer, "SSH-2.0-OpenSSH_9.2\r\n");
@@ -116,10 +112,9 @@ static void junk_is_refused(void **state)
 }
 
 /* A text that is read as far as its NUL would depend on where the bytes were cut. */
-static void a_nul_in_a_header_is_refused(void **state)
+CASE(a_nul_in_a_header_is_refused, fixture)
 {
     static const char answer[] = "HTTP/1.1 200 OK\r\nX-Mgpu-Controllers: \0a:1\r\nContent-Length: 0\r\n\r\n";
-    struct fixture *fixture = *state;
     struct http_request request = { .method = "GET", .path = "/" };
     struct error err = { 0 };
     assert_int_equal(http_client_send(fixture->client, &request, NULL), 0);
@@ -127,9 +122,8 @@ static void a_nul_in_a_header_is_refused(void **state)
     assert_int_equal(http_client_receive(fixture->client, &err), -EBADMSG);
 }
 
-static void another_protocol_that_was_not_asked_for_is_refused(void **state)
+CASE(another_protocol_that_was_not_asked_for_is_refused, fixture)
 {
-    struct fixture *fixture = *state;
     struct error err = { 0 };
     struct http_request request = { .method = "GET", .path = "/" };
     server_say(fixture->peer, "HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: mgpu\r\n\r\n");
@@ -137,9 +131,8 @@ static void another_protocol_that_was_not_asked_for_is_refused(void **state)
     assert_non_null(strstr(err.message, "another protocol"));
 }
 
-static void endless_headers_are_refused(void **state)
+CASE(endless_headers_are_refused, fixture)
 {
-    struct fixture *fixture = *state;
     struct http_request request = { .method = "GET", .path = "/" };
     char line[1024];
     int r = http_client_send(fixture->client, &request, NULL);
@@ -160,9 +153,8 @@ static int take(void *target, const void *bytes, size_t length)
     return ((const char *)bytes)[0] == '!' ? -ECANCELED : 0;
 }
 
-static void a_sink_gets_good_bodies_alone(void **state)
+CASE(a_sink_gets_good_bodies_alone, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_buffer_ struct buffer taken = { 0 };
     struct http_request request = { .method = "GET", .path = "/", .sink = take, .sink_target = &taken };
     server_say(fixture->peer, "HTTP/1.1 206 Partial\r\nContent-Length: 3\r\n\r\nlog");
@@ -176,9 +168,8 @@ static void a_sink_gets_good_bodies_alone(void **state)
     assert_int_equal(http_client_request(fixture->client, &request, 1000, NULL), -ECANCELED);
 }
 
-static void a_silent_server_is_given_up(void **state)
+CASE(a_silent_server_is_given_up, fixture)
 {
-    struct fixture *fixture = *state;
     struct http_request request = { .method = "GET", .path = "/" };
     assert_int_equal(http_client_request(fixture->client, &request, 20, NULL), -ETIMEDOUT);
 }
@@ -188,14 +179,12 @@ static int hung_up_fd;
 static void on_alarm(int number)
 {
     static int count;
-    (void)number;
     if (++count == SIGNALS_MAX)
         (void)shutdown(hung_up_fd, SHUT_RDWR);
 }
 
-static void signals_do_not_lengthen_the_wait_for_a_silent_server(void **state)
+CASE(signals_do_not_lengthen_the_wait_for_a_silent_server, fixture)
 {
-    struct fixture *fixture = *state;
     struct http_request request = { .method = "GET", .path = "/" };
     const struct itimerval often = { { .tv_usec = 5000 }, { .tv_usec = 5000 } }, never = { 0 };
     hung_up_fd = fixture->peer;
@@ -207,42 +196,18 @@ static void signals_do_not_lengthen_the_wait_for_a_silent_server(void **state)
     assert_int_equal(r, -ETIMEDOUT);
 }
 
-static void nobody_listening_is_told_with_the_path(void **state)
+TEST(nobody_listening_is_told_with_the_path)
 {
     struct http_client *client = NULL;
     struct error err = { 0 };
-    (void)state;
     assert_int_equal(http_client_connect("/nonexistent/s", &client, &err), -ENOENT);
     assert_non_null(strstr(err.message, "/nonexistent/s"));
     assert_null(client);
 }
 
-static void queries_are_percent_encoded(void **state)
+TEST(queries_are_percent_encoded)
 {
     _cleanup_buffer_ struct buffer out = { 0 };
-    (void)state;
     http_append_encoded(&out, "a b&\xc3\xa9~");
     assert_string_equal(buffer_text(&out), "a%20b%26%C3%A9~");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_request_carries_its_body_and_length, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_answer_may_arrive_in_pieces, setup, teardown),
-        cmocka_unit_test_setup_teardown(one_connection_serves_several_requests, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_connection_that_ends_early_is_a_loss, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_body_without_length_ends_with_the_connection, setup, teardown),
-        cmocka_unit_test_setup_teardown(junk_is_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_nul_in_a_header_is_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(another_protocol_that_was_not_asked_for_is_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(endless_headers_are_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_sink_gets_good_bodies_alone, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_silent_server_is_given_up, setup, teardown),
-        cmocka_unit_test_setup_teardown(
-            signals_do_not_lengthen_the_wait_for_a_silent_server, setup, teardown),
-        cmocka_unit_test(nobody_listening_is_told_with_the_path),
-        cmocka_unit_test(queries_are_percent_encoded),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,7 +31,6 @@ int __wrap_nanosleep(const struct timespec *wait, struct timespec *left);
 
 int __wrap_nanosleep(const struct timespec *wait, struct timespec *left)
 {
-    (void)wait, (void)left;
     n_pauses++;
     return 0;
 }
@@ -67,9 +66,9 @@ static int ask(struct etcd *etcd)
     return r;
 }
 
-static void a_later_client_does_not_begin_at_an_endpoint_that_hangs(void **state)
+TEST(a_later_client_does_not_begin_at_an_endpoint_that_hangs)
 {
-    struct etcd_settings settings = settings_with(true, false, false);
+    _cleanup_(etcd_settings_clear) struct etcd_settings settings = settings_with(true, false, false);
     struct etcd *first = etcd_new(fake_curl(answer), &settings);
     assert_int_equal(ask(first), -EAGAIN);
     assert_int_equal(ask(first), 0);
@@ -79,12 +78,11 @@ static void a_later_client_does_not_begin_at_an_endpoint_that_hangs(void **state
     assert_int_equal(asked[1], 2);
     etcd_free(first);
     etcd_free(later);
-    etcd_settings_clear(&settings);
 }
 
-static void clients_that_meet_the_same_failure_go_on_at_one_endpoint(void **state)
+TEST(clients_that_meet_the_same_failure_go_on_at_one_endpoint)
 {
-    struct etcd_settings settings = settings_with(true, false, true);
+    _cleanup_(etcd_settings_clear) struct etcd_settings settings = settings_with(true, false, true);
     struct etcd *one = etcd_new(fake_curl(answer), &settings),
                 *other = etcd_new(fake_curl(answer), &settings);
     assert_int_equal(ask(one), -EAGAIN);
@@ -95,12 +93,11 @@ static void clients_that_meet_the_same_failure_go_on_at_one_endpoint(void **stat
     assert_int_equal(asked[2], 0);
     etcd_free(one);
     etcd_free(other);
-    etcd_settings_clear(&settings);
 }
 
-static void a_controller_is_elected_though_two_endpoints_hang(void **state)
+TEST(a_controller_is_elected_though_two_endpoints_hang)
 {
-    struct etcd_settings settings = settings_with(true, true, false);
+    _cleanup_(etcd_settings_clear) struct etcd_settings settings = settings_with(true, true, false);
     struct leadership *leadership = NULL;
     assert_int_equal(
         leadership_take(fake_curl(answer), &settings, "c", LEASE_MS, &leadership, NULL), -EAGAIN);
@@ -110,12 +107,11 @@ static void a_controller_is_elected_though_two_endpoints_hang(void **state)
     leadership_free(leadership);
     assert_int_equal(asked[0], 1);
     assert_int_equal(asked[1], 1);
-    etcd_settings_clear(&settings);
 }
 
-static void a_controller_pauses_while_etcd_refuses_connections(void **state)
+TEST(a_controller_pauses_while_etcd_refuses_connections)
 {
-    struct etcd_settings settings = settings_with(false, false, false);
+    _cleanup_(etcd_settings_clear) struct etcd_settings settings = settings_with(false, false, false);
     struct leadership *leadership = NULL;
     refusals = 7;
     n_pauses = 0;
@@ -123,7 +119,6 @@ static void a_controller_pauses_while_etcd_refuses_connections(void **state)
     assert_int_equal(refusals, 0);
     assert_int_equal(n_pauses, 7);
     leadership_free(leadership);
-    etcd_settings_clear(&settings);
 }
 
 static void note(void *arg)
@@ -133,13 +128,12 @@ static void note(void *arg)
 
 static bool go_on(void *arg)
 {
-    (void)arg;
     return true;
 }
 
-static void a_watch_that_is_never_created_goes_on_at_the_next_endpoint(void **state)
+TEST(a_watch_that_is_never_created_goes_on_at_the_next_endpoint)
 {
-    struct etcd_settings settings = settings_with(true, false, false);
+    _cleanup_(etcd_settings_clear) struct etcd_settings settings = settings_with(true, false, false);
     struct etcd *etcd = etcd_new(fake_curl(answer), &settings);
     bool is_created = false;
     const struct etcd_watching watching = { note, go_on, &is_created };
@@ -149,46 +143,40 @@ static void a_watch_that_is_never_created_goes_on_at_the_next_endpoint(void **st
     assert_true(is_created);
     assert_int_equal(asked[0], 1);
     etcd_free(etcd);
-    etcd_settings_clear(&settings);
 }
 
 /* Keys "authority.key" and so on, in base64, of which only the first is there. */
 static CURLcode answer_in_part(const struct fake_request *request, struct buffer *ret)
 {
-    (void)request;
     buffer_append_text(ret, "{\"responses\":[{\"response_range\":{\"kvs\":[{\"key\":\"bWdwdS9pZGVudGl0eQ==\","
                             "\"value\":\"eyJhdXRob3JpdHkua2V5IjoiYSJ9\"}]}}]}");
     return CURLE_OK;
 }
 
-static void an_identity_that_is_not_whole_replaces_no_key(void **state)
+TEST(an_identity_that_is_not_whole_replaces_no_key)
 {
-    struct etcd_settings settings = settings_with(false, false, false);
+    _cleanup_(etcd_settings_clear) struct etcd_settings settings = settings_with(false, false, false);
     struct etcd *etcd = etcd_new(fake_curl(answer_in_part), &settings);
     struct error err = { 0 };
     char dir[] = "/tmp/mgpu-identity-XXXXXX";
-    (void)state;
     assert_non_null(mkdtemp(dir));
     assert_int_equal(cluster_identity_read(etcd, dir, &err), -EBADMSG);
     assert_non_null(strstr(err.message, "authority.crt"));
     assert_int_equal(rmdir(dir), 0); // it is empty
     etcd_free(etcd);
-    etcd_settings_clear(&settings);
 }
 
-static void the_status_of_a_member_may_have_errors_of_any_kind(void **state)
+TEST(the_status_of_a_member_may_have_errors_of_any_kind)
 {
-    (void)state;
     json_t *status = json_pack("{s:[i,s]}", "errors", 1, "memberID:1 alarm:NOSPACE");
     assert_non_null(strstr(cluster_server_trouble(status), "full"));
     json_decref(status);
 }
 
-static void the_trouble_of_another_controller_is_text_however_long(void **state)
+TEST(the_trouble_of_another_controller_is_text_however_long)
 {
     struct cluster_member member = { 0 };
-    struct buffer report = { 0 };
-    (void)state;
+    _cleanup_buffer_ struct buffer report = { 0 };
     buffer_append_text(&report, "{\"name\":\"b\",\"trouble\":\"\\u001b");
     for (size_t i = 0; i < sizeof(member.trouble); i++)
         buffer_append_text(&report, "\xc3\xa9");
@@ -198,20 +186,4 @@ static void the_trouble_of_another_controller_is_text_however_long(void **state)
     assert_non_null(text);
     assert_memory_equal(member.trouble, "\\x1b", 4);
     json_decref(text);
-    buffer_clear(&report);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_later_client_does_not_begin_at_an_endpoint_that_hangs),
-        cmocka_unit_test(clients_that_meet_the_same_failure_go_on_at_one_endpoint),
-        cmocka_unit_test(a_controller_is_elected_though_two_endpoints_hang),
-        cmocka_unit_test(a_controller_pauses_while_etcd_refuses_connections),
-        cmocka_unit_test(an_identity_that_is_not_whole_replaces_no_key),
-        cmocka_unit_test(the_status_of_a_member_may_have_errors_of_any_kind),
-        cmocka_unit_test(the_trouble_of_another_controller_is_text_however_long),
-        cmocka_unit_test(a_watch_that_is_never_created_goes_on_at_the_next_endpoint),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,7 +52,7 @@ static void report_once(const char *trouble, const char *servers)
     (void)pthread_cond_destroy(&cluster.wake);
 }
 
-static void alarms_of_etcd_are_told(void **state)
+TEST(alarms_of_etcd_are_told)
 {
     static const char *const rows[][2] = {
         { "{\"leader\": \"1\"}", "" },
@@ -62,7 +62,6 @@ static void alarms_of_etcd_are_told(void **state)
             "its data are damaged (alarm CORRUPT)" },
         { "{\"errors\": [{}]}", "it is in no majority" },
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         report_once("", rows[i][0]);
         assert_int_equal(cluster.status.n_servers, 1);
@@ -71,21 +70,11 @@ static void alarms_of_etcd_are_told(void **state)
 }
 
 /* As one that was cut within a character. */
-static void trouble_that_is_no_utf8_is_reported(void **state)
+TEST(trouble_that_is_no_utf8_is_reported)
 {
-    (void)state;
     report_once("no space in /tmp/\xc3", "{\"leader\": \"1\"}");
     assert_int_equal(n_puts, 1);
     json_t *body = cluster_status_write(&cluster.status);
     assert_string_equal(json_string_value(json_object_get(body, "trouble")), "no space in /tmp/\\xc3");
     json_decref(body);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(alarms_of_etcd_are_told),
-        cmocka_unit_test(trouble_that_is_no_utf8_is_reported),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,8 +8,6 @@
 #include "unit_test.h"
 #include "wire/directory.h"
 
-#define TEST(name) cmocka_unit_test(name)
-
 enum { ANA = 1000, PRIMARY = 100, LAB = 200, CLUB = 300, OTHER = 400 };
 
 /* The database's entry of ANA; NULL: an error instead. */
@@ -42,9 +40,8 @@ static uint32_t counts(const struct core_account *accounts, size_t count, uint32
     return group_that_counts(&options, uid, gid);
 }
 
-static void the_first_configured_group_counts_of_those_that_the_user_is_in(void **state)
+TEST(the_first_configured_group_counts_of_those_that_the_user_is_in)
 {
-    (void)state;
     const struct core_account user = { .kind = ACCOUNT_USER, .id = LAB };
     const struct core_account department = { .kind = ACCOUNT_DEPARTMENT, .id = CLUB };
     const struct core_account lab = { .kind = ACCOUNT_GROUP, .id = LAB };
@@ -71,9 +68,8 @@ static void the_first_configured_group_counts_of_those_that_the_user_is_in(void 
             assert_int_equal(counts(cases[i].accounts, cases[i].count, ANA, of_process[k]), cases[i].wanted);
 }
 
-static void the_group_of_the_process_counts_where_the_database_has_no_answer(void **state)
+TEST(the_group_of_the_process_counts_where_the_database_has_no_answer)
 {
-    (void)state;
     const struct core_account lab = { .kind = ACCOUNT_GROUP, .id = LAB };
     database_error = 0;
     assert_int_equal(counts(&lab, 1, ANA + 1, OTHER), OTHER);
@@ -81,13 +77,4 @@ static void the_group_of_the_process_counts_where_the_database_has_no_answer(voi
     assert_int_equal(counts(&lab, 1, ANA, CLUB), CLUB);
     database_error = 0;
     assert_int_equal(counts(&lab, 1, ANA, CLUB), LAB);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(the_first_configured_group_counts_of_those_that_the_user_is_in),
-        TEST(the_group_of_the_process_counts_where_the_database_has_no_answer),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

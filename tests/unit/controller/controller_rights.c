@@ -42,7 +42,7 @@ static const unsigned expected_scopes[][2] = {
 };
 static const char *const order[] = { "viewer", "user", "operator", "admin" };
 
-static void every_action_has_its_scopes(void **state)
+TEST(every_action_has_its_scopes)
 {
     assert_int_equal(sizeof(expected_scopes) / sizeof(expected_scopes[0]), ACTIONS);
     for (enum action action = 0; action < ACTIONS; action++) {
@@ -55,7 +55,7 @@ static void every_action_has_its_scopes(void **state)
     assert_int_equal(scope_find("all"), 0);
 }
 
-static void every_cell_is_as_expected(void **state)
+TEST(every_cell_is_as_expected)
 {
     assert_int_equal(sizeof(expected) / sizeof(expected[0]), ACTIONS);
     assert_int_equal(sizeof(order) / sizeof(order[0]), ROLES);
@@ -71,7 +71,7 @@ static void every_cell_is_as_expected(void **state)
     }
 }
 
-static void names_go_both_ways(void **state)
+TEST(names_go_both_ways)
 {
     for (enum role role = 0; role < ROLES; role++)
         assert_int_equal(role_find(role_name(role)), role);
@@ -79,13 +79,13 @@ static void names_go_both_ways(void **state)
     assert_int_equal(role_find(""), ROLES);
 }
 
-static void without_rules_everybody_is_a_user(void **state)
+TEST(without_rules_everybody_is_a_user)
 {
     assert_int_equal(roles_of(NULL, 1000), ROLE_USER);
 }
 
 /* root is in group root (0), daemon in daemon (1), on every Linux. */
-static void a_name_goes_before_groups_and_the_highest_group_counts(void **state)
+TEST(a_name_goes_before_groups_and_the_highest_group_counts)
 {
     struct roles *roles = NULL;
     struct error err = { 0 };
@@ -106,18 +106,4 @@ static void a_name_goes_before_groups_and_the_highest_group_counts(void **state)
     assert_int_equal(roles_add(&roles, "group:no such group", ROLE_USER, &err), -ENOENT);
     assert_int_equal(roles_add(&roles, "no such user", ROLE_USER, &err), -ENOENT);
     roles_free(roles);
-}
-
-#define CASE(test_) cmocka_unit_test(test_)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(every_cell_is_as_expected),
-        CASE(every_action_has_its_scopes),
-        CASE(names_go_both_ways),
-        CASE(without_rules_everybody_is_a_user),
-        CASE(a_name_goes_before_groups_and_the_highest_group_counts),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,6 +42,8 @@ static int teardown(void **state)
     return 0;
 }
 
+#define CASE(name, place) TEST_ON(name, struct place *place, setup, teardown)
+
 static void write_file(const char *path, const char *text)
 {
     FILE *out = fopen(path, "we");
@@ -65,9 +67,8 @@ static void assert_refused(struct place *place, const char *text, const char *wh
         fail_msg("%s; %s: not '%s' and '%s'", err.message, err.hint, where, what);
 }
 
-static void every_default_is_a_value_that_its_setting_takes(void **state)
+CASE(every_default_is_a_value_that_its_setting_takes, place)
 {
-    struct place *place = *state;
     size_t count = 0;
     for (const struct settings_table *table = settings_tables; table->rows != NULL; table++)
         for (const struct option_row *row = table->rows; row->name != NULL; row++) {
@@ -229,9 +230,8 @@ static bool has_value(const struct in_force *field, const char *text)
     return false;
 }
 
-static void a_start_without_options_has_every_default_that_is_shown(void **state)
+CASE(a_start_without_options_has_every_default_that_is_shown, place)
 {
-    struct place *place = *state;
     const struct controller controller = { .options = place->options };
     const struct core_options core = reload_core_options(&controller);
     struct in_force fields[LIST_MAX];
@@ -254,9 +254,8 @@ static void a_start_without_options_has_every_default_that_is_shown(void **state
 }
 
 /* The simulator begins with the same settings as mgpud. */
-static void the_scheduler_alone_has_the_same_defaults(void **state)
+CASE(the_scheduler_alone_has_the_same_defaults, place)
 {
-    struct place *place = *state;
     struct sched_settings alone;
     sched_settings_init(&alone);
     assert_int_equal(alone.node_starts, 0); // journals of versions without it are replayed without it
@@ -265,15 +264,13 @@ static void the_scheduler_alone_has_the_same_defaults(void **state)
     assert_int_equal(alone.preempt_grace_ms, place->options.grace_ms);
 }
 
-static void a_default_does_not_count_as_set(void **state)
+CASE(a_default_does_not_count_as_set, place)
 {
-    struct place *place = *state;
     assert_int_equal(place->options.n_notes, 0);
 }
 
-static void a_mistake_is_told_with_its_line(void **state)
+CASE(a_mistake_is_told_with_its_line, place)
 {
-    struct place *place = *state;
     assert_refused(place, "gpus: none\nnode: a\ngpus: none\n", "mgpu.yaml:3", "is already set in line 1");
     assert_refused(place, "halflife: 1d\n", "mgpu.yaml:1", "did you mean half-life?");
     assert_refused(place, "a: b\n---\nc: d\n", "mgpu.yaml:1", "unknown key");
@@ -289,9 +286,8 @@ static void a_mistake_is_told_with_its_line(void **state)
     assert_refused(place, "node: \"\\xZZ\"\n", "mgpu.yaml:1", "");
 }
 
-static void a_user_or_group_that_is_gone_is_a_warning(void **state)
+CASE(a_user_or_group_that_is_gone_is_a_warning, place)
 {
-    struct place *place = *state;
     const struct strings *warnings = &place->options.warnings;
     struct error err = { 0 };
     assert_int_equal(read_text(place,
@@ -309,9 +305,8 @@ static void a_user_or_group_that_is_gone_is_a_warning(void **state)
     assert_non_null(settings_find_note(&place->options, "roles.daemon"));
 }
 
-static void anchors_are_followed_and_cannot_blow_up(void **state)
+CASE(anchors_are_followed_and_cannot_blow_up, place)
 {
-    struct place *place = *state;
     struct error err = { 0 };
     assert_int_equal(read_text(place,
                          "user-max-gpus: &few 3\ngroup-max-gpus: *few\n"
@@ -326,9 +321,8 @@ static void anchors_are_followed_and_cannot_blow_up(void **state)
         "mgpu.yaml:1", "single value");
 }
 
-static void a_file_too_long_or_no_file_is_refused(void **state)
+CASE(a_file_too_long_or_no_file_is_refused, place)
 {
-    struct place *place = *state;
     struct error err = { 0 };
     char *text = xcalloc(1, (1 << 20) + 16);
     memset(text, '#', (1 << 20) + 8);
@@ -336,10 +330,9 @@ static void a_file_too_long_or_no_file_is_refused(void **state)
     free(text);
     assert_int_equal(config_read(place->dir, &place->options, &err), -EINVAL);
     assert_int_equal(config_read("/nonexistent/mgpu.yaml", &place->options, &err), -ENOENT);
-    char *deep = xcalloc(1, 20001);
+    _cleanup_free_ char *deep = xcalloc(1, 20001);
     memset(deep, '[', 20000);
     assert_true(read_text(place, deep, &err) < 0);
-    free(deep);
 }
 
 static int read_words(struct place *place, const char *config, const char *option)
@@ -355,9 +348,8 @@ static int read_words(struct place *place, const char *config, const char *optio
     return r;
 }
 
-static void drop_ins_come_in_order_and_the_command_line_last(void **state)
+CASE(drop_ins_come_in_order_and_the_command_line_last, place)
 {
-    struct place *place = *state;
     char path[128];
     write_file(place->path, "node: file\nhalf-life: 1d\nuser-max-jobs: 1\n");
     (void)snprintf(path, sizeof(path), "%s.d", place->path);
@@ -391,10 +383,9 @@ static void note_change(void *arg, const struct setting *setting, const char *be
         setting->is_live ? "" : "!", before != NULL ? before : "-", after != NULL ? after : "-");
 }
 
-static void what_differs_is_told_with_what_needs_a_restart(void **state)
+CASE(what_differs_is_told_with_what_needs_a_restart, place)
 {
-    struct place *place = *state;
-    struct controller_options after;
+    _cleanup_(settings_clear) struct controller_options after;
     struct change change = { "" };
     struct error err = { 0 };
     assert_int_equal(settings_default(&after, true, &err), 0);
@@ -409,7 +400,6 @@ static void what_differs_is_told_with_what_needs_a_restart(void **state)
     change.text[0] = '\0';
     settings_compare(&after, &after, note_change, &change);
     assert_string_equal(change.text, "");
-    settings_clear(&after);
 }
 
 /* A value of the row that is not its default, or NULL: `options` then has it. */
@@ -461,32 +451,11 @@ static void assert_taken_up(const struct option_row *row)
     settings_clear(&fresh);
 }
 
-static void a_reload_takes_up_every_setting_that_is_called_live(void **state)
+TEST(a_reload_takes_up_every_setting_that_is_called_live)
 {
     size_t count = 0;
-    (void)state;
     for (const struct settings_table *table = settings_tables; table->rows != NULL; table++)
         for (const struct option_row *row = table->rows; table->is_live && row->name != NULL; row++, count++)
             assert_taken_up(row);
     assert_true(count > 40);
-}
-
-#define CASE(test_) cmocka_unit_test_setup_teardown(test_, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(every_default_is_a_value_that_its_setting_takes),
-        CASE(a_start_without_options_has_every_default_that_is_shown),
-        CASE(the_scheduler_alone_has_the_same_defaults),
-        CASE(a_default_does_not_count_as_set),
-        CASE(a_mistake_is_told_with_its_line),
-        CASE(a_user_or_group_that_is_gone_is_a_warning),
-        CASE(anchors_are_followed_and_cannot_blow_up),
-        CASE(a_file_too_long_or_no_file_is_refused),
-        CASE(drop_ins_come_in_order_and_the_command_line_last),
-        CASE(what_differs_is_told_with_what_needs_a_restart),
-        cmocka_unit_test(a_reload_takes_up_every_setting_that_is_called_live),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

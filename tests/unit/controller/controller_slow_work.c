@@ -66,7 +66,7 @@ static void pass(struct slow_work *work, int64_t ms)
     work->next_ms -= ms;
 }
 
-static void on_a_terminal_one_line_is_rewritten_and_removed(void **state)
+TEST(on_a_terminal_one_line_is_rewritten_and_removed)
 {
     struct slow_work work;
     struct reader reader;
@@ -87,7 +87,7 @@ static void on_a_terminal_one_line_is_rewritten_and_removed(void **state)
     give_back(&reader);
 }
 
-static void elsewhere_a_person_gets_a_line_each_ten_seconds(void **state)
+TEST(elsewhere_a_person_gets_a_line_each_ten_seconds)
 {
     struct slow_work work;
     struct reader reader;
@@ -110,7 +110,7 @@ static void elsewhere_a_person_gets_a_line_each_ten_seconds(void **state)
     give_back(&reader);
 }
 
-static void a_short_one_says_nothing_anywhere(void **state)
+TEST(a_short_one_says_nothing_anywhere)
 {
     for (enum slow_work_reader who = SLOW_WORK_PERSON; who <= SLOW_WORK_LOG; who++) {
         struct slow_work work;
@@ -126,7 +126,7 @@ static void a_short_one_says_nothing_anywhere(void **state)
     }
 }
 
-static void a_daemon_logs_it_and_gets_more_time_for_its_start(void **state)
+TEST(a_daemon_logs_it_and_gets_more_time_for_its_start)
 {
     char folder[] = "/tmp/mgpu-slow-XXXXXX", text[300];
     struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -156,15 +156,4 @@ static void a_daemon_logs_it_and_gets_more_time_for_its_start(void **state)
     (void)unlink(address.sun_path);
     (void)rmdir(folder);
     (void)close(fd);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(on_a_terminal_one_line_is_rewritten_and_removed),
-        cmocka_unit_test(elsewhere_a_person_gets_a_line_each_ten_seconds),
-        cmocka_unit_test(a_short_one_says_nothing_anywhere),
-        cmocka_unit_test(a_daemon_logs_it_and_gets_more_time_for_its_start),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

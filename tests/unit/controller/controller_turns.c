@@ -37,6 +37,8 @@ static int stop(void **state)
     return 0;
 }
 
+#define CASE(name, world) TEST_ON(name, struct world *world, start, stop)
+
 static void count(void *arg)
 {
     struct world *world = arg;
@@ -59,9 +61,8 @@ static void on_restless(int fd, short what, void *arg)
         (void)event_base_loopbreak(world->loop);
 }
 
-static void a_turn_ends_when_nothing_is_due(void **state)
+CASE(a_turn_ends_when_nothing_is_due, world)
 {
-    struct world *world = *state;
     struct turns *turns = turns_new(world->loop, count, world);
     struct event *once = evtimer_new(world->loop, on_once, world);
     event_active(once, EV_TIMEOUT, 0);
@@ -72,9 +73,8 @@ static void a_turn_ends_when_nothing_is_due(void **state)
     turns_free(turns);
 }
 
-static void a_callback_that_is_always_due_keeps_no_turn_from_ending(void **state)
+CASE(a_callback_that_is_always_due_keeps_no_turn_from_ending, world)
 {
-    struct world *world = *state;
     struct turns *turns = turns_new(world->loop, count, world);
     world->restless = evtimer_new(world->loop, on_restless, world);
     event_active(world->restless, EV_TIMEOUT, 0);
@@ -85,9 +85,8 @@ static void a_callback_that_is_always_due_keeps_no_turn_from_ending(void **state
     turns_free(turns);
 }
 
-static void an_idle_loop_is_woken_once_a_second(void **state)
+CASE(an_idle_loop_is_woken_once_a_second, world)
 {
-    struct world *world = *state;
     struct turns *turns = turns_new(world->loop, count, world);
     struct event *end = evtimer_new(world->loop, on_once, world);
     (void)evtimer_add(end, &(struct timeval){ .tv_sec = 2 });
@@ -129,15 +128,15 @@ static struct turns_worst worst_of(struct world *world, event_callback_fn callba
     return worst;
 }
 
-static void a_turn_that_takes_long_is_noticed(void **state)
+CASE(a_turn_that_takes_long_is_noticed, world)
 {
-    assert_true(worst_of(*state, on_once).busy_us < WORK_MS * 1000);
-    assert_true(worst_of(*state, on_work).busy_us >= WORK_MS * 1000);
+    assert_true(worst_of(world, on_once).busy_us < WORK_MS * 1000);
+    assert_true(worst_of(world, on_work).busy_us >= WORK_MS * 1000);
 }
 
-static void a_call_that_blocks_is_noticed(void **state)
+CASE(a_call_that_blocks_is_noticed, world)
 {
-    struct turns_worst worst = worst_of(*state, on_block);
+    struct turns_worst worst = worst_of(world, on_block);
     assert_true(worst.stall_ms >= BLOCK_MS - TURN_MAX_MS);
     assert_true(worst.busy_us < (BLOCK_MS - TURN_MAX_MS) * 1000);
 }
@@ -156,9 +155,8 @@ static void on_parts(int fd, short what, void *arg)
     turns_step_end(world->measured, after_us, "GET", "/after");
 }
 
-static void the_longest_part_of_the_longest_turn_is_named(void **state)
+CASE(the_longest_part_of_the_longest_turn_is_named, world)
 {
-    struct world *world = *state;
     world->measured = turns_new(world->loop, count, world);
     struct event *once = evtimer_new(world->loop, on_parts, world);
     event_active(once, EV_TIMEOUT, 0);
@@ -177,9 +175,8 @@ static void the_longest_part_of_the_longest_turn_is_named(void **state)
     turns_free(world->measured);
 }
 
-static void a_turn_can_hand_over_before_a_long_part(void **state)
+CASE(a_turn_can_hand_over_before_a_long_part, world)
 {
-    struct world *world = *state;
     struct turns *turns = turns_new(world->loop, count, world);
     unsigned before = world->turns;
     turns_hand_over(turns);
@@ -188,9 +185,8 @@ static void a_turn_can_hand_over_before_a_long_part(void **state)
     turns_free(turns);
 }
 
-static void waiting_is_not_taken_for_work(void **state)
+CASE(waiting_is_not_taken_for_work, world)
 {
-    struct world *world = *state;
     struct turns *turns = turns_new(world->loop, count, world);
     struct event *end = evtimer_new(world->loop, on_once, world);
     (void)evtimer_add(end, &(struct timeval){ .tv_usec = 700000 });
@@ -234,9 +230,8 @@ static void on_usual(int fd, short what, void *arg)
     turns_end_soon(crowd->world->measured);
 }
 
-static void a_usual_event_waits_for_one_of_the_rest_and_its_turn_ends_before_the_others(void **state)
+CASE(a_usual_event_waits_for_one_of_the_rest_and_its_turn_ends_before_the_others, world)
 {
-    struct world *world = *state;
     struct crowd crowd = { .world = world };
     world->measured = turns_new(world->loop, count, world);
     crowd.usual = evtimer_new(world->loop, on_usual, &crowd);
@@ -289,9 +284,8 @@ static void on_rest(int fd, short what, void *arg)
     event_active(greedy->rest, EV_TIMEOUT, 0);
 }
 
-static void what_comes_first_leaves_the_rest_its_part_of_the_time(void **state)
+CASE(what_comes_first_leaves_the_rest_its_part_of_the_time, world)
 {
-    struct world *world = *state;
     struct greedy greedy = { .turns = turns_new(world->loop, count, world) };
     greedy.first = evtimer_new(world->loop, on_first, &greedy);
     greedy.rest = evtimer_new(world->loop, on_rest, &greedy);
@@ -304,29 +298,10 @@ static void what_comes_first_leaves_the_rest_its_part_of_the_time(void **state)
     turns_free(greedy.turns);
 }
 
-static void without_turns_everything_is_one_of_the_rest(void **state)
+TEST(without_turns_everything_is_one_of_the_rest)
 {
     assert_int_equal(turns_place(NULL, TURNS_FIRST), TURNS_REST);
     turns_spend(NULL, TURNS_FIRST, 1);
     turns_end_callback(NULL, NULL, TURNS_FIRST, 0);
     turns_end_soon(NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_turn_ends_when_nothing_is_due, start, stop),
-        cmocka_unit_test_setup_teardown(a_callback_that_is_always_due_keeps_no_turn_from_ending, start, stop),
-        cmocka_unit_test_setup_teardown(a_turn_that_takes_long_is_noticed, start, stop),
-        cmocka_unit_test_setup_teardown(a_call_that_blocks_is_noticed, start, stop),
-        cmocka_unit_test_setup_teardown(the_longest_part_of_the_longest_turn_is_named, start, stop),
-        cmocka_unit_test_setup_teardown(a_turn_can_hand_over_before_a_long_part, start, stop),
-        cmocka_unit_test_setup_teardown(waiting_is_not_taken_for_work, start, stop),
-        cmocka_unit_test_setup_teardown(
-            a_usual_event_waits_for_one_of_the_rest_and_its_turn_ends_before_the_others, start, stop),
-        cmocka_unit_test_setup_teardown(what_comes_first_leaves_the_rest_its_part_of_the_time, start, stop),
-        cmocka_unit_test(without_turns_everything_is_one_of_the_rest),
-        cmocka_unit_test_setup_teardown(an_idle_loop_is_woken_once_a_second, start, stop),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,6 +47,8 @@ static int teardown(void **state)
     return 0;
 }
 
+#define CASE(name, past) TEST_ON(name, struct past *past, setup, teardown)
+
 static void add(struct past *past, int64_t second, const char *uuid, uint32_t busy, uint32_t valid)
 {
     char name[96];
@@ -82,9 +84,8 @@ static int restart(struct past *past, struct error *err)
     return gpu_history_load(past->history, past->fd, err);
 }
 
-static void a_second_is_kept_as_it_was(void **state)
+CASE(a_second_is_kept_as_it_was, past)
 {
-    struct past *past = *state;
     add(past, START, "GPU-a", 97, ALL);
     struct history_point point = look(past, START, 1);
     assert_int_equal(point.mean.values[HISTORY_BUSY], 97);
@@ -95,9 +96,8 @@ static void a_second_is_kept_as_it_was(void **state)
     assert_int_equal(busy_at(past, START - 1, 1), HISTORY_NOT_KNOWN);
 }
 
-static void what_is_not_measured_is_not_zero(void **state)
+CASE(what_is_not_measured_is_not_zero, past)
 {
-    struct past *past = *state;
     add(past, START, "GPU-a", 97, GPU_POWER);
     add(past, START + 1, "GPU-a", 50, ALL);
     assert_int_equal(busy_at(past, START, 1), HISTORY_NOT_KNOWN);
@@ -106,9 +106,8 @@ static void what_is_not_measured_is_not_zero(void **state)
     assert_int_equal(busy_at(past, START, 60), 50);
 }
 
-static void a_minute_has_the_mean_and_the_maximum(void **state)
+CASE(a_minute_has_the_mean_and_the_maximum, past)
 {
-    struct past *past = *state;
     for (int i = 0; i < 120; i++)
         add(past, START + i, "GPU-a", i < 60 ? (uint32_t)(i % 2 == 0 ? 0 : 100) : 7, ALL);
     struct history_point point = look(past, START, 60);
@@ -117,9 +116,8 @@ static void a_minute_has_the_mean_and_the_maximum(void **state)
     assert_int_equal(busy_at(past, START + 60, 60), 7); // the one that is going on
 }
 
-static void seconds_reach_back_ten_minutes_and_minutes_a_week(void **state)
+CASE(seconds_reach_back_ten_minutes_and_minutes_a_week, past)
 {
-    struct past *past = *state;
     int64_t last = START + 60 * (int64_t)(HISTORY_MINUTES + 5);
     for (int64_t at = START; at <= last; at += 30)
         add(past, at, "GPU-a", 40, ALL);
@@ -129,9 +127,8 @@ static void seconds_reach_back_ten_minutes_and_minutes_a_week(void **state)
     assert_int_equal(busy_at(past, last - 60 * (int64_t)(HISTORY_MINUTES + 1), 60), HISTORY_NOT_KNOWN);
 }
 
-static void a_gap_is_unknown(void **state)
+CASE(a_gap_is_unknown, past)
 {
-    struct past *past = *state;
     add(past, START, "GPU-a", 40, ALL);
     add(past, START + 300, "GPU-a", 60, ALL);
     assert_int_equal(busy_at(past, START, 1), 40);
@@ -143,9 +140,8 @@ static void a_gap_is_unknown(void **state)
     assert_int_equal(busy_at(past, START + 864000000, 1), 70);
 }
 
-static void a_clock_that_is_set_back_drops_what_never_was(void **state)
+CASE(a_clock_that_is_set_back_drops_what_never_was, past)
 {
-    struct past *past = *state;
     for (int i = 0; i < 300; i++)
         add(past, START + i, "GPU-a", 40, ALL);
     add(past, START + 60, "GPU-a", 80, ALL);
@@ -158,9 +154,8 @@ static void a_clock_that_is_set_back_drops_what_never_was(void **state)
     assert_int_equal(busy_at(past, START + 60, 60), 81);
 }
 
-static void a_restart_loses_nothing(void **state)
+CASE(a_restart_loses_nothing, past)
 {
-    struct past *past = *state;
     struct error err = { 0 };
     for (int i = 0; i < 150; i++)
         add(past, START + i, "GPU-a", (uint32_t)(i / 60 * 10), ALL);
@@ -175,9 +170,8 @@ static void a_restart_loses_nothing(void **state)
     assert_int_equal(busy_at(past, START + 120, 60), 50); // one half from before
 }
 
-static void a_crash_loses_only_what_came_after_the_last_minute(void **state)
+CASE(a_crash_loses_only_what_came_after_the_last_minute, past)
 {
-    struct past *past = *state;
     struct error err = { 0 };
     for (int i = 0; i < 3600; i++) {
         add(past, START + i, "GPU-a", 30, ALL);
@@ -191,9 +185,8 @@ static void a_crash_loses_only_what_came_after_the_last_minute(void **state)
     assert_int_equal(busy_at(past, START + 3571, 1), HISTORY_NOT_KNOWN);
 }
 
-static void the_recent_file_is_small(void **state)
+CASE(the_recent_file_is_small, past)
 {
-    struct past *past = *state;
     for (int64_t i = 0; i < 60000; i += 10)
         add(past, START + i, "GPU-a", 30, ALL);
     assert_int_equal(gpu_history_save(past->history, past->fd, true), 0);
@@ -203,9 +196,8 @@ static void the_recent_file_is_small(void **state)
     assert_true(bytes.length < 8192);
 }
 
-static void a_file_that_is_not_right_says_nothing_and_does_no_harm(void **state)
+CASE(a_file_that_is_not_right_says_nothing_and_does_no_harm, past)
 {
-    struct past *past = *state;
     struct error err = { 0 };
     _cleanup_buffer_ struct buffer bytes = { 0 };
     add(past, START, "GPU-a", 30, ALL);
@@ -231,9 +223,8 @@ static void a_file_that_is_not_right_says_nothing_and_does_no_harm(void **state)
     assert_int_equal(restart(past, &err), 0);
 }
 
-static void without_files_it_begins_empty(void **state)
+CASE(without_files_it_begins_empty, past)
 {
-    struct past *past = *state;
     struct error err = { 0 };
     assert_int_equal(restart(past, &err), 0);
     assert_int_equal(gpu_history_count(past->history), 0);
@@ -249,9 +240,8 @@ static void add_others(struct past *past, int64_t second, unsigned count)
     }
 }
 
-static void memory_is_bounded_and_more_gpus_have_coarser_steps(void **state)
+CASE(memory_is_bounded_and_more_gpus_have_coarser_steps, past)
 {
-    struct past *past = *state;
     static const struct {
         unsigned gpus, level;
     } steps[] = { { 8, 0 }, { 400, 0 }, { 1900, 1 }, { 8000, 3 } };
@@ -265,9 +255,8 @@ static void memory_is_bounded_and_more_gpus_have_coarser_steps(void **state)
     }
 }
 
-static void coarser_steps_keep_the_past(void **state)
+CASE(coarser_steps_keep_the_past, past)
 {
-    struct past *past = *state;
     int64_t now = START + 7200;
     for (int64_t at = START; at < now; at++)
         add(past, at, "GPU-a", at % 2 == 0 ? 20 : 60, ALL);
@@ -286,9 +275,8 @@ static void coarser_steps_keep_the_past(void **state)
     assert_int_equal(busy_at(past, now - 10, 2), 40);
 }
 
-static void a_file_of_the_first_version_is_read(void **state)
+CASE(a_file_of_the_first_version_is_read, past)
 {
-    struct past *past = *state;
     struct error err = { 0 };
     enum { FILE_HEAD = 16, GPU_HEAD = 168, GPU_LEVEL = 8 };
     _cleanup_buffer_ struct buffer bytes = { 0 }, old = { 0 };
@@ -306,9 +294,8 @@ static void a_file_of_the_first_version_is_read(void **state)
     assert_int_equal(busy_at(past, START, 1), 30);
 }
 
-static void a_file_in_parts_is_not_seen_before_it_is_whole(void **state)
+CASE(a_file_in_parts_is_not_seen_before_it_is_whole, past)
 {
-    struct past *past = *state;
     struct error err = { 0 };
     unsigned parts = 1;
     for (int64_t at = START; at < START + 6000; at++)
@@ -329,37 +316,11 @@ static void a_file_in_parts_is_not_seen_before_it_is_whole(void **state)
     (void)unlinkat(past->fd, "gpu-history.recent.new", 0);
 }
 
-static void a_gpu_that_nobody_saw_for_a_week_is_forgotten(void **state)
+CASE(a_gpu_that_nobody_saw_for_a_week_is_forgotten, past)
 {
-    struct past *past = *state;
     add(past, START, "GPU-old", 30, ALL);
     add(past, START + 60 * (int64_t)(HISTORY_MINUTES + 1), "GPU-a", 30, ALL);
     assert_int_equal(gpu_history_count(past->history), 2);
     assert_int_equal(gpu_history_save(past->history, past->fd, true), 0);
     assert_int_equal(gpu_history_count(past->history), 1);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_second_is_kept_as_it_was),
-        CASE(what_is_not_measured_is_not_zero),
-        CASE(a_minute_has_the_mean_and_the_maximum),
-        CASE(seconds_reach_back_ten_minutes_and_minutes_a_week),
-        CASE(a_gap_is_unknown),
-        CASE(a_clock_that_is_set_back_drops_what_never_was),
-        CASE(a_restart_loses_nothing),
-        CASE(a_crash_loses_only_what_came_after_the_last_minute),
-        CASE(the_recent_file_is_small),
-        CASE(a_file_that_is_not_right_says_nothing_and_does_no_harm),
-        CASE(without_files_it_begins_empty),
-        CASE(memory_is_bounded_and_more_gpus_have_coarser_steps),
-        CASE(coarser_steps_keep_the_past),
-        CASE(a_file_of_the_first_version_is_read),
-        CASE(a_file_in_parts_is_not_seen_before_it_is_whole),
-        CASE(a_gpu_that_nobody_saw_for_a_week_is_forgotten),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -182,13 +182,12 @@ char *client_read_chunks(struct harness *harness, int fd, const char *text)
 
 bool client_is_closed(struct harness *harness, int fd)
 {
-    struct buffer in = { 0 };
+    _cleanup_buffer_ struct buffer in = { 0 };
     int64_t deadline = clock_boot_ms() + DEADLINE_MS;
     ssize_t n;
     do
         n = read_some(harness, fd, &in, deadline);
     while (n > 0);
-    buffer_clear(&in);
     return n < 0;
 }
 

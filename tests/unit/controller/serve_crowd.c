@@ -16,17 +16,7 @@
 #include "unit_test.h"
 #include "wire/limits.h"
 
-static int start(void **state)
-{
-    *state = harness_new();
-    return 0;
-}
-
-static int stop(void **state)
-{
-    harness_free(*state);
-    return 0;
-}
+#define CASE(name, harness) TEST_ON(name, struct harness *harness, harness_start, harness_stop)
 
 #define CROWD (LIMIT_USER_CONNECTIONS - 50)
 
@@ -36,9 +26,8 @@ static bool has_descriptors(void)
     return getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur >= 2 * LIMIT_CONNECTIONS;
 }
 
-static void idle_connections_do_not_hinder_others(void **state)
+CASE(idle_connections_do_not_hinder_others, harness)
 {
-    struct harness *harness = *state;
     static int crowd[CROWD];
     if (!has_descriptors())
         skip();
@@ -68,10 +57,9 @@ static void idle_connections_do_not_hinder_others(void **state)
 }
 
 /* The stand-in's forecast is too old for the next list as soon as it is made, as when much happens. */
-static void lists_that_wait_together_share_a_forecast(void **state)
+CASE(lists_that_wait_together_share_a_forecast, harness)
 {
     enum { READERS = 12 };
-    struct harness *harness = *state;
     static const char ask[] = "GET /api/v1/jobs HTTP/1.1\r\nHost: x\r\n\r\n";
     int readers[READERS];
     (void)harness_add_job(harness, 1, 1, JOB_QUEUED);
@@ -89,10 +77,9 @@ static void lists_that_wait_together_share_a_forecast(void **state)
     assert_in_range(harness->forecasts, 1, READERS / 2);
 }
 
-static void lists_of_gpus_that_wait_together_are_made_once(void **state)
+CASE(lists_of_gpus_that_wait_together_are_made_once, harness)
 {
     enum { READERS = 12, NODES = 1000 };
-    struct harness *harness = *state;
     static const char ask[] = "GET /api/v1/gpus?sparse=1 HTTP/1.1\r\nHost: x\r\n\r\n";
     int readers[READERS];
     harness->core.n_more = NODES - 1;
@@ -123,9 +110,8 @@ static void lists_of_gpus_that_wait_together_are_made_once(void **state)
     close(slow);
 }
 
-static void large_bodies_do_not_fill_the_memory(void **state)
+CASE(large_bodies_do_not_fill_the_memory, harness)
 {
-    struct harness *harness = *state;
     enum { SENDERS = LIMIT_USER_BODIES_BYTES / (1 << 20) + 8 };
     static char megabyte[1 << 20];
     static const char head[] = "POST /api/v1/jobs HTTP/1.1\r\nContent-Length: 1048577\r\n\r\n";
@@ -157,7 +143,7 @@ static void take(struct users *users, uint32_t uid, enum user_share share, int c
     assert_int_equal(err.code, -EMFILE);
 }
 
-static void many_users_may_not_take_all_connections(void **state)
+TEST(many_users_may_not_take_all_connections)
 {
     struct users *users = users_new(LIMIT_CONNECTIONS);
     struct error err = { 0 };
@@ -173,7 +159,7 @@ static void many_users_may_not_take_all_connections(void **state)
     users_free(users);
 }
 
-static void where_files_are_few_one_user_still_has_some_connections(void **state)
+TEST(where_files_are_few_one_user_still_has_some_connections)
 {
     struct users *users = users_new(704); // what is affordable with 1024 descriptors
     take(users, 1, SHARE_CONNECTIONS, 64);
@@ -183,15 +169,13 @@ static void where_files_are_few_one_user_still_has_some_connections(void **state
 }
 
 /* The test's user is mgpud's own, and so an administrator. */
-static void an_administrator_gets_in_when_all_other_connections_are_taken(void **state)
+CASE(an_administrator_gets_in_when_all_other_connections_are_taken, harness)
 {
-    struct harness *harness = *state;
     struct users *users = harness->controller.serve->users;
     for (uint32_t uid = 70000; users_take(users, uid, SHARE_CONNECTIONS, 1, NULL) == 0;)
         uid += users_take(users, uid, SHARE_CONNECTIONS, 1, NULL) < 0;
-    struct answer answer = client_get(harness, "/healthz");
+    _cleanup_(answer_clear) struct answer answer = client_get(harness, "/healthz");
     assert_int_equal(answer.status, 200);
-    answer_clear(&answer);
 }
 
 #define ASKERS 20
@@ -209,9 +193,8 @@ static void ask_why(struct harness *harness, int *fds, size_t count, const char 
     }
 }
 
-static void answers_that_take_long_leave_room_for_others(void **state)
+CASE(answers_that_take_long_leave_room_for_others, harness)
 {
-    struct harness *harness = *state;
     int askers[ASKERS];
     for (uint64_t i = 0; i < ASKERS; i++)
         (void)harness_add_job(harness, 3 + i, getuid(), JOB_QUEUED);
@@ -232,9 +215,8 @@ static void answers_that_take_long_leave_room_for_others(void **state)
     assert_int_equal(harness->whys, ASKERS);
 }
 
-static void requests_about_one_job_share_an_answer(void **state)
+CASE(requests_about_one_job_share_an_answer, harness)
 {
-    struct harness *harness = *state;
     int askers[ASKERS];
     (void)harness_add_job(harness, 3, getuid(), JOB_QUEUED);
     harness->version = 7;
@@ -258,16 +240,14 @@ static void requests_about_one_job_share_an_answer(void **state)
 /* A token of another user, as a header line, which the caller frees. */
 static char *other_token(struct harness *harness)
 {
-    struct answer made = client_post(harness, "/api/v1/tokens", "{\"name\":\"ci\"}");
+    _cleanup_(answer_clear) struct answer made = client_post(harness, "/api/v1/tokens", "{\"name\":\"ci\"}");
     harness->token.uid = OTHER;
     char *token = xasprintf("Authorization: Bearer %s\r\n", answer_string(&made, "token"));
-    answer_clear(&made);
     return token;
 }
 
-static void users_wait_for_long_answers_in_turn(void **state)
+CASE(users_wait_for_long_answers_in_turn, harness)
 {
-    struct harness *harness = *state;
     int askers[ASKERS], other;
     for (uint64_t i = 0; i <= ASKERS; i++)
         (void)harness_add_job(harness, 3 + i, getuid(), JOB_QUEUED);
@@ -294,9 +274,8 @@ static void submit(int fd, const char *more)
 }
 
 /* Over TCP without a token the test's user is no administrator. */
-static void small_requests_of_who_has_had_much_of_the_time_wait_in_turn(void **state)
+CASE(small_requests_of_who_has_had_much_of_the_time_wait_in_turn, harness)
 {
-    struct harness *harness = *state;
     struct users *users = harness->controller.serve->users;
     int askers[ASKERS], other = client_connect_tcp(harness);
     _cleanup_free_ char *token = other_token(harness);
@@ -337,9 +316,8 @@ static size_t submit_many(struct harness *harness, int askers[ASKERS])
     return harness->core.n_jobs;
 }
 
-static void a_commit_has_few_changes_of_who_has_had_much_of_the_time(void **state)
+CASE(a_commit_has_few_changes_of_who_has_had_much_of_the_time, harness)
 {
-    struct harness *harness = *state;
     struct serve *serve = harness->controller.serve;
     int askers[ASKERS];
     users_spend(serve->users, OTHER, clock_boot_us(), 0); // who may wait for the commit
@@ -354,19 +332,18 @@ static void a_commit_has_few_changes_of_who_has_had_much_of_the_time(void **stat
     }
 }
 
-static void who_is_alone_fills_the_commits(void **state)
+CASE(who_is_alone_fills_the_commits, harness)
 {
     int askers[ASKERS];
-    assert_int_equal(submit_many(*state, askers), ASKERS);
+    assert_int_equal(submit_many(harness, askers), ASKERS);
     for (size_t i = 0; i < ASKERS; i++)
         close(askers[i]);
 }
 
 /* On the unix socket the test's user is one. */
-static void an_administrator_has_most_of_the_time_for_long_answers(void **state)
+CASE(an_administrator_has_most_of_the_time_for_long_answers, harness)
 {
     enum { EACH = 8 };
-    struct harness *harness = *state;
     int admins[EACH], others[EACH];
     for (uint64_t i = 0; i < 2 * EACH; i++)
         (void)harness_add_job(harness, 3 + i, getuid(), JOB_QUEUED);
@@ -391,9 +368,8 @@ static void an_administrator_has_most_of_the_time_for_long_answers(void **state)
     }
 }
 
-static void a_forecast_is_made_once_while_nothing_happens(void **state)
+CASE(a_forecast_is_made_once_while_nothing_happens, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_QUEUED);
     (void)harness_add_job(harness, 4, getuid(), JOB_QUEUED);
     static const struct {
@@ -413,7 +389,7 @@ static void a_forecast_is_made_once_while_nothing_happens(void **state)
     }
 }
 
-static void who_asks_too_fast_is_slowed_down_alone(void **state)
+TEST(who_asks_too_fast_is_slowed_down_alone)
 {
     struct users *users = users_new(10);
     struct error err = { 0 };
@@ -427,30 +403,4 @@ static void who_asks_too_fast_is_slowed_down_alone(void **state)
     assert_true(users_request(users, 1, 1010, LIMIT_TOKEN_REQUESTS, &err) < 0);
     assert_int_equal(users_request(users, 1, 1060, LIMIT_TOKEN_REQUESTS, &err), 0);
     users_free(users);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(idle_connections_do_not_hinder_others, start, stop),
-        cmocka_unit_test_setup_teardown(lists_that_wait_together_share_a_forecast, start, stop),
-        cmocka_unit_test_setup_teardown(lists_of_gpus_that_wait_together_are_made_once, start, stop),
-        cmocka_unit_test_setup_teardown(large_bodies_do_not_fill_the_memory, start, stop),
-        cmocka_unit_test(many_users_may_not_take_all_connections),
-        cmocka_unit_test(where_files_are_few_one_user_still_has_some_connections),
-        cmocka_unit_test_setup_teardown(
-            an_administrator_gets_in_when_all_other_connections_are_taken, start, stop),
-        cmocka_unit_test_setup_teardown(answers_that_take_long_leave_room_for_others, start, stop),
-        cmocka_unit_test_setup_teardown(requests_about_one_job_share_an_answer, start, stop),
-        cmocka_unit_test_setup_teardown(users_wait_for_long_answers_in_turn, start, stop),
-        cmocka_unit_test_setup_teardown(
-            small_requests_of_who_has_had_much_of_the_time_wait_in_turn, start, stop),
-        cmocka_unit_test_setup_teardown(
-            a_commit_has_few_changes_of_who_has_had_much_of_the_time, start, stop),
-        cmocka_unit_test_setup_teardown(who_is_alone_fills_the_commits, start, stop),
-        cmocka_unit_test_setup_teardown(an_administrator_has_most_of_the_time_for_long_answers, start, stop),
-        cmocka_unit_test_setup_teardown(a_forecast_is_made_once_while_nothing_happens, start, stop),
-        cmocka_unit_test(who_asks_too_fast_is_slowed_down_alone),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,55 +12,40 @@
 #include "store/store_ended.h"
 #include "unit_test.h"
 
-static int start(void **state)
-{
-    *state = harness_new();
-    return 0;
-}
+#define CASE(name, harness) TEST_ON(name, struct harness *harness, harness_start, harness_stop)
 
-static int stop(void **state)
+CASE(rows_come_from_the_store_with_their_gpu_time, harness)
 {
-    harness_free(*state);
-    return 0;
-}
-
-static void rows_come_from_the_store_with_their_gpu_time(void **state)
-{
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, 1, JOB_DONE);
     (void)harness_add_job(harness, 4, 1, JOB_RUNNING);
-    struct answer answer = client_get(harness, "/api/v1/history");
+    _cleanup_(answer_clear) struct answer answer = client_get(harness, "/api/v1/history");
     assert_int_equal(answer.status, 200);
     assert_string_equal(answer_string(&answer, "schema"), "mgpu/v1");
     assert_true(answer_has(&answer, "{\"id\":3,"));
     assert_false(answer_has(&answer, "{\"id\":4,"));
     assert_true(answer_has(&answer, "\"gpu_seconds\":2.0,\"gpu_seconds_measured\":2.0"));
     assert_true(answer_has(&answer, "\"gpu_seconds_used\":1.0,\"gpu_seconds_wasted\":1.0"));
-    answer_clear(&answer);
 }
 
-static void an_empty_history_is_an_empty_list(void **state)
+CASE(an_empty_history_is_an_empty_list, harness)
 {
-    struct answer answer = client_get(*state, "/api/v1/history");
+    _cleanup_(answer_clear) struct answer answer = client_get(harness, "/api/v1/history");
     assert_int_equal(answer.status, 200);
     assert_true(answer_has(&answer, "\"jobs\":[]"));
-    answer_clear(&answer);
 }
 
-static void the_filter_reaches_the_store(void **state)
+CASE(the_filter_reaches_the_store, harness)
 {
-    struct harness *harness = *state;
-    struct answer answer = client_get(harness, "/api/v1/history?user=77&state=failed,cancelled&since=1h");
+    _cleanup_(answer_clear) struct answer answer =
+        client_get(harness, "/api/v1/history?user=77&state=failed,cancelled&since=1h");
     assert_int_equal(answer.status, 200);
     assert_int_equal(harness->ended_uid, 77);
     assert_int_equal(harness->ended_outcomes, 1U << ENDED_FAILED | 1U << ENDED_CANCELLED);
     assert_true(llabs(clock_wall_ms() - 3600000 - harness->ended_since_ms) < 60000);
-    answer_clear(&answer);
 }
 
-static void a_long_history_is_streamed_page_by_page(void **state)
+CASE(a_long_history_is_streamed_page_by_page, harness)
 {
-    struct harness *harness = *state;
     for (uint64_t id = 1; id <= 4000; id++)
         (void)harness_add_job(harness, id, 1, JOB_DONE);
     struct answer answer = client_get(harness, "/api/v1/history");
@@ -79,9 +64,8 @@ static void a_long_history_is_streamed_page_by_page(void **state)
     answer_clear(&answer);
 }
 
-static void who_goes_away_in_between_harms_nobody(void **state)
+CASE(who_goes_away_in_between_harms_nobody, harness)
 {
-    struct harness *harness = *state;
     static const char ask[] = "GET /api/v1/history HTTP/1.1\r\nHost: x\r\n\r\n";
     static const char sum[] = "GET /api/v1/history?by=day HTTP/1.1\r\nHost: x\r\n\r\n";
     for (uint64_t id = 1; id <= 1000; id++)
@@ -92,14 +76,12 @@ static void who_goes_away_in_between_harms_nobody(void **state)
         harness_turn(harness, 1);
         (void)close(fd);
     }
-    struct answer answer = client_get(harness, "/api/v1/history?limit=1");
+    _cleanup_(answer_clear) struct answer answer = client_get(harness, "/api/v1/history?limit=1");
     assert_int_equal(answer.status, 200);
-    answer_clear(&answer);
 }
 
-static void sums_are_in_order_of_gpu_time_but_for_days(void **state)
+CASE(sums_are_in_order_of_gpu_time_but_for_days, harness)
 {
-    struct harness *harness = *state;
     static const struct {
         const char *path, *first;
     } cases[] = {
@@ -119,41 +101,22 @@ static void sums_are_in_order_of_gpu_time_but_for_days(void **state)
     }
 }
 
-static void too_many_sums_are_refused(void **state)
+CASE(too_many_sums_are_refused, harness)
 {
-    struct harness *harness = *state;
     harness->is_sum_cut = true;
-    struct answer answer = client_get(harness, "/api/v1/history?by=day");
+    _cleanup_(answer_clear) struct answer answer = client_get(harness, "/api/v1/history?by=day");
     assert_int_equal(answer.status, 400);
     assert_true(answer_has(&answer, "4096"));
-    answer_clear(&answer);
 }
 
-static void what_makes_no_sense_is_refused(void **state)
+CASE(what_makes_no_sense_is_refused, harness)
 {
     static const char *const queries[] = { "by=week", "state=queued", "state=x", "since=soon", "until=x",
         "since=1h&until=2h", "limit=0", "limit=x", "by=day&limit=4", "user=nobody-has-this-name", "all=1" };
     for (size_t i = 0; i < sizeof(queries) / sizeof(queries[0]); i++) {
         _cleanup_free_ char *path = xasprintf("/api/v1/history?%s", queries[i]);
-        struct answer answer = client_get(*state, path);
+        struct answer answer = client_get(harness, path);
         assert_int_equal(answer.status, 400);
         answer_clear(&answer);
     }
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(rows_come_from_the_store_with_their_gpu_time),
-        TEST(an_empty_history_is_an_empty_list),
-        TEST(the_filter_reaches_the_store),
-        TEST(a_long_history_is_streamed_page_by_page),
-        TEST(who_goes_away_in_between_harms_nobody),
-        TEST(sums_are_in_order_of_gpu_time_but_for_days),
-        TEST(too_many_sums_are_refused),
-        TEST(what_makes_no_sense_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

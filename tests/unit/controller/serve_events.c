@@ -11,17 +11,7 @@
 #include "serve_harness.h"
 #include "unit_test.h"
 
-static int start(void **state)
-{
-    *state = harness_new();
-    return 0;
-}
-
-static int stop(void **state)
-{
-    harness_free(*state);
-    return 0;
-}
+#define CASE(name, harness) TEST_ON(name, struct harness *harness, harness_start, harness_stop)
 
 static int listen_to(struct harness *harness, const char *query, const char *header)
 {
@@ -42,11 +32,10 @@ static uint64_t check_sequence(const char *text, uint64_t last)
     return last;
 }
 
-static void a_reader_gets_what_happens_from_now_on(void **state)
+CASE(a_reader_gets_what_happens_from_now_on, harness)
 {
-    struct harness *harness = *state;
     harness_add_event(harness, 1, true);
-    int fd = listen_to(harness, "", "");
+    _cleanup_close_ int fd = listen_to(harness, "", "");
     char *text = client_read_until(harness, fd, "retry: 2000");
     assert_non_null(strstr(text, "Content-Type: text/event-stream\r\n"));
     assert_null(strstr(text, "id: 1"));
@@ -56,12 +45,10 @@ static void a_reader_gets_what_happens_from_now_on(void **state)
     assert_non_null(strstr(text, "id: 2\nevent: started\ndata: {\"seq\":2,\"type\":\"started\",\"job\":42,"));
     assert_non_null(strstr(text, "\"state\":\"running\"}\n\n"));
     free(text);
-    close(fd);
 }
 
-static void a_reader_resumes_without_gap_or_duplicate(void **state)
+CASE(a_reader_resumes_without_gap_or_duplicate, harness)
 {
-    struct harness *harness = *state;
     for (uint64_t i = 0; i < 1000; i++)
         harness_add_event(harness, 1, true);
     int fd = listen_to(harness, "?after=100", "");
@@ -81,27 +68,23 @@ static void a_reader_resumes_without_gap_or_duplicate(void **state)
     close(fd);
 }
 
-static void all_events_come_once_and_in_order(void **state)
+CASE(all_events_come_once_and_in_order, harness)
 {
-    struct harness *harness = *state;
     for (uint64_t i = 0; i < 700; i++)
         harness_add_event(harness, 1, true);
-    int fd = listen_to(harness, "?after=0", "");
+    _cleanup_close_ int fd = listen_to(harness, "?after=0", "");
     for (uint64_t i = 0; i < 500; i++) {
         harness_add_event(harness, 1, true);
         if (i % 3 == 0)
             harness_turn(harness, 0);
     }
-    char *text = client_read_chunks(harness, fd, "id: 1200\n");
+    _cleanup_free_ char *text = client_read_chunks(harness, fd, "id: 1200\n");
     assert_int_equal(check_sequence(text, 0), 1200);
-    free(text);
-    close(fd);
 }
 
 /* Pages are read between commits: with many readers one user could delay those of all others. */
-static void readers_of_one_user_replay_in_turn(void **state)
+CASE(readers_of_one_user_replay_in_turn, harness)
 {
-    struct harness *harness = *state;
     static const char ask[] = "GET /api/v1/events?after=0 HTTP/1.1\r\nHost: x\r\n\r\n";
     int fds[6];
     for (uint64_t i = 0; i < 700; i++)
@@ -122,28 +105,24 @@ static void readers_of_one_user_replay_in_turn(void **state)
     assert_int_equal(harness->pages, 0);
 }
 
-static void an_event_that_the_store_had_first_is_not_repeated(void **state)
+CASE(an_event_that_the_store_had_first_is_not_repeated, harness)
 {
-    struct harness *harness = *state;
     harness_add_event(harness, 1, true);
     harness_add_event(harness, 2, false); // durable, not published yet
-    int fd = listen_to(harness, "?after=0", "");
+    _cleanup_close_ int fd = listen_to(harness, "?after=0", "");
     free(client_read_until(harness, fd, "id: 2\n"));
     struct job *job = harness_add_job(harness, 2, 0, JOB_RUNNING);
     harness->core.last_event = 2;
     api_publish(harness->controller.serve, &harness->events[1], job);
     harness_add_event(harness, 3, true);
-    char *text = client_read_until(harness, fd, "id: 3\n");
+    _cleanup_free_ char *text = client_read_until(harness, fd, "id: 3\n");
     assert_null(strstr(text, "id: 2\n"));
-    free(text);
-    close(fd);
 }
 
-static void a_cursor_of_another_store_is_reset(void **state)
+CASE(a_cursor_of_another_store_is_reset, harness)
 {
-    struct harness *harness = *state;
     harness_add_event(harness, 1, true);
-    int fd = listen_to(harness, "", "Last-Event-ID: 900\r\n");
+    _cleanup_close_ int fd = listen_to(harness, "", "Last-Event-ID: 900\r\n");
     char *text = client_read_until(harness, fd, "event: reset\n");
     assert_non_null(strstr(text, "id: 1\nevent: reset\n"));
     free(text);
@@ -151,22 +130,20 @@ static void a_cursor_of_another_store_is_reset(void **state)
     text = client_read_until(harness, fd, "id: 2\n");
     assert_non_null(strstr(text, "id: 2\n"));
     free(text);
-    close(fd);
 }
 
-static void a_bad_cursor_is_refused(void **state)
+CASE(a_bad_cursor_is_refused, harness)
 {
-    struct answer answer = client_get(*state, "/api/v1/events?after=x");
+    struct answer answer = client_get(harness, "/api/v1/events?after=x");
     assert_int_equal(answer.status, 400);
     answer_clear(&answer);
-    answer = client_ask(*state, "HEAD /api/v1/events HTTP/1.1\r\nHost: x\r\n\r\n");
+    answer = client_ask(harness, "HEAD /api/v1/events HTTP/1.1\r\nHost: x\r\n\r\n");
     assert_int_equal(answer.status, 200);
     answer_clear(&answer);
 }
 
-static void a_reader_that_does_not_read_is_disconnected(void **state)
+CASE(a_reader_that_does_not_read_is_disconnected, harness)
 {
-    struct harness *harness = *state;
     int fd = listen_to(harness, "", "");
     free(client_read_until(harness, fd, "retry"));
     struct job *job = harness_add_job(harness, 2, 0, JOB_RUNNING);
@@ -179,14 +156,12 @@ static void a_reader_that_does_not_read_is_disconnected(void **state)
     }
     assert_true(client_is_closed(harness, fd));
     close(fd);
-    struct answer answer = client_get(harness, "/healthz");
+    _cleanup_(answer_clear) struct answer answer = client_get(harness, "/healthz");
     assert_int_equal(answer.status, 200);
-    answer_clear(&answer);
 }
 
-static void a_reader_that_left_is_dropped(void **state)
+CASE(a_reader_that_left_is_dropped, harness)
 {
-    struct harness *harness = *state;
     int fds[3];
     for (size_t i = 0; i < 3; i++) {
         fds[i] = listen_to(harness, "", "");
@@ -200,20 +175,4 @@ static void a_reader_that_left_is_dropped(void **state)
         free(client_read_until(harness, fds[i], "id: 1\n"));
         close(fds[i]);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_reader_gets_what_happens_from_now_on, start, stop),
-        cmocka_unit_test_setup_teardown(a_reader_resumes_without_gap_or_duplicate, start, stop),
-        cmocka_unit_test_setup_teardown(all_events_come_once_and_in_order, start, stop),
-        cmocka_unit_test_setup_teardown(readers_of_one_user_replay_in_turn, start, stop),
-        cmocka_unit_test_setup_teardown(an_event_that_the_store_had_first_is_not_repeated, start, stop),
-        cmocka_unit_test_setup_teardown(a_cursor_of_another_store_is_reset, start, stop),
-        cmocka_unit_test_setup_teardown(a_bad_cursor_is_refused, start, stop),
-        cmocka_unit_test_setup_teardown(a_reader_that_does_not_read_is_disconnected, start, stop),
-        cmocka_unit_test_setup_teardown(a_reader_that_left_is_dropped, start, stop),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,9 +7,8 @@
 #define MIB         (1ULL << 20)
 #define TEXT(words) ((char *)(uintptr_t)(words))
 
-static void the_largest_are_named_and_the_others_counted(void **state)
+TEST(the_largest_are_named_and_the_others_counted)
 {
-    (void)state;
     struct gpu_process processes[] = {
         { .pid = 1, .uid = 4000000001, .memory_bytes = 100 * MIB, .is_memory_known = 1 },
         { .pid = 2, .uid = 4000000001, .job = 7, .memory_bytes = 9000 * MIB, .is_memory_known = 1 },
@@ -35,21 +34,11 @@ static void the_largest_are_named_and_the_others_counted(void **state)
     usernames_free(names);
 }
 
-static void nobody_is_nothing(void **state)
+TEST(nobody_is_nothing)
 {
-    (void)state;
     struct gpu_process own = { .pid = 2, .job = 7, .memory_bytes = MIB, .is_memory_known = 1 };
     const struct gpu_state gpu = { .processes = { .items = &own, .count = 1 } };
     _cleanup_buffer_ struct buffer text = { 0 };
     external_text_write(&gpu, NULL, &text);
     assert_int_equal(text.length, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_largest_are_named_and_the_others_counted),
-        cmocka_unit_test(nobody_is_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

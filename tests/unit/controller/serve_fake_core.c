@@ -251,25 +251,21 @@ int64_t core_idle_ms(const struct core_entry *entry)
 
 int64_t core_latest_return(const struct core *core, uint64_t job)
 {
-    (void)core, (void)job;
     return TIME_NEVER;
 }
 
 uint64_t core_park_host(const struct core *core, uint64_t guest)
 {
-    (void)core, (void)guest;
     return 0;
 }
 
 char *core_why_not_parked(const struct core *core, const struct core_entry *entry)
 {
-    (void)core, (void)entry;
     return NULL;
 }
 
 char *core_describe_early(const struct core *core, const struct core_entry *entry)
 {
-    (void)core, (void)entry;
     return NULL;
 }
 
@@ -280,37 +276,31 @@ int64_t core_idle_end_ms(const struct core *core, const struct job *job)
 
 void core_wait_idle(struct core *core, uint64_t job, uint32_t states, uint32_t idle_level, void *request)
 {
-    (void)idle_level;
     core_wait(core, job, states, request);
 }
 
 int64_t core_gpu_idle_ms(const struct core_entry *entry, const char *uuid)
 {
-    (void)uuid;
     return core_idle_ms(entry);
 }
 
 void core_each_notification(const struct core *core, uint64_t job,
     void (*visit)(void *arg, const struct notification *notice, bool is_sending), void *arg)
 {
-    (void)core, (void)job, (void)visit, (void)arg;
 }
 
 const char *notification_state_name(enum notification_state state)
 {
-    (void)state;
     return "waiting";
 }
 
 void core_wait_element(struct core *core, uint64_t array, uint32_t index, uint32_t states, void *request)
 {
-    (void)index;
     core_wait(core, array, states, request);
 }
 
 bool core_gpu_is_wasted(const struct core *core, const struct core_entry *entry, const char *uuid)
 {
-    (void)core, (void)entry, (void)uuid;
     return false;
 }
 
@@ -720,26 +710,21 @@ void settings_visit(const struct controller_options *options, settings_visit_fn 
 
 uint64_t core_park_kept(const struct core *core, const char *name)
 {
-    (void)core;
-    (void)name;
     return 0;
 }
 
 const struct park_proof *core_park_proof(const struct core *core, const char *node)
 {
-    (void)core, (void)node;
     return NULL;
 }
 
 enum park_proof_state core_park_proof_state(const struct core *core, const char *node)
 {
-    (void)core, (void)node;
     return PARK_PROOF_NONE;
 }
 
 const char *park_proof_state_name(enum park_proof_state state)
 {
-    (void)state;
     return "none";
 }
 

@@ -149,14 +149,13 @@ static void call_spec(struct later *later)
 {
     void (*on_spec)(void *, uint64_t, struct spec_bytes *) =
         (void (*)(void *, uint64_t, struct spec_bytes *))later->callback;
-    struct job_spec spec;
+    _cleanup_(job_spec_clear) struct job_spec spec;
     job_spec_init(&spec);
     strings_add(&spec.command, "sleep");
     strings_add(&spec.command, "1");
     strings_add(&spec.env, "SECRET=treasure");
     spec.cwd = xstrdup("/home/someone");
     on_spec(later->arg, later->number, spec_bytes_new(&spec));
-    job_spec_clear(&spec);
 }
 
 void store_fetch_spec(struct store *store, uint64_t job,

@@ -37,6 +37,8 @@ static int stop(void **state)
     return 0;
 }
 
+#define CASE(name, harness) TEST_ON(name, struct harness *harness, start, stop)
+
 /* A request and what its client sends behind it. */
 struct flood {
     const char *name;
@@ -94,9 +96,9 @@ static void assert_no_connections(struct harness *harness, const char *name)
 
 static void assert_others_are_served(struct harness *harness)
 {
-    struct answer answer = client_post(harness, "/api/v1/jobs", "{\"command\":\"true\"}");
+    _cleanup_(answer_clear) struct answer answer =
+        client_post(harness, "/api/v1/jobs", "{\"command\":\"true\"}");
     assert_int_equal(answer.status, 201);
-    answer_clear(&answer);
 }
 
 static int begin(struct harness *harness, const struct flood *flood, bool is_unix)
@@ -109,20 +111,19 @@ static int begin(struct harness *harness, const struct flood *flood, bool is_uni
     return fd;
 }
 
-static void a_flood_in_any_state_hinders_nobody(void **state)
+CASE(a_flood_in_any_state_hinders_nobody, harness)
 {
     for (size_t i = 0; i < 2 * FLOODS; i++) {
         const struct flood *flood = &floods[i / 2];
-        int fd = begin(*state, flood, i % 2 == 0);
+        int fd = begin(harness, flood, i % 2 == 0);
         reset(fd);
-        assert_no_connections(*state, flood->name);
+        assert_no_connections(harness, flood->name);
     }
 }
 
 /* Over TCP the end of the stream comes after the unread bytes. */
-static void a_client_that_closes_or_half_closes_behind_a_flood_is_noticed(void **state)
+CASE(a_client_that_closes_or_half_closes_behind_a_flood_is_noticed, harness)
 {
-    struct harness *harness = *state;
     for (size_t i = 0; i < 4 * FLOODS; i++) {
         const struct flood *flood = &floods[i / 4];
         bool is_half = i % 2 == 0, is_unix = i / 2 % 2 == 0;
@@ -141,11 +142,10 @@ static void a_client_that_closes_or_half_closes_behind_a_flood_is_noticed(void *
 }
 
 /* More requests than mgpud reads ahead, behind one whose answer takes its time; all of them are answered. */
-static void pipelined_requests_are_answered_though_the_client_sends_no_more(void **state)
+CASE(pipelined_requests_are_answered_though_the_client_sends_no_more, harness)
 {
     enum { REQUESTS = 4000 };
     static const char request[] = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    struct harness *harness = *state;
     size_t ends = 0;
     harness->is_barrier_held = true;
     int fd = client_connect(harness);
@@ -170,15 +170,4 @@ static void pipelined_requests_are_answered_though_the_client_sends_no_more(void
     assert_int_equal(ends, wanted);
     (void)close(fd);
     assert_no_connections(harness, "pipelined");
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
-    const struct CMUnitTest tests[] = {
-        TEST(a_flood_in_any_state_hinders_nobody),
-        TEST(a_client_that_closes_or_half_closes_behind_a_flood_is_noticed),
-        TEST(pipelined_requests_are_answered_though_the_client_sends_no_more),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

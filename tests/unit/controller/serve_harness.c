@@ -127,6 +127,18 @@ void harness_free(struct harness *harness)
     free(harness);
 }
 
+int harness_start(void **state)
+{
+    *state = harness_new();
+    return 0;
+}
+
+int harness_stop(void **state)
+{
+    harness_free(*state);
+    return 0;
+}
+
 static struct job *make_job(uint64_t id, uint32_t uid, enum job_state state)
 {
     struct job_spec spec;

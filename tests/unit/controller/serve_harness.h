@@ -96,6 +96,10 @@ struct harness {
 struct harness *harness_new(void);
 void harness_free(struct harness *harness);
 
+/* For tests of a controller that has just started. */
+int harness_start(void **state);
+int harness_stop(void **state);
+
 /* A job in memory, its request `sleep`. */
 struct job *harness_add_job(struct harness *harness, uint64_t id, uint32_t uid, enum job_state state);
 

@@ -17,37 +17,24 @@
 #include "unit_test.h"
 #include "wire/limits.h"
 
-static int start(void **state)
-{
-    *state = harness_new();
-    return 0;
-}
-
-static int stop(void **state)
-{
-    harness_free(*state);
-    return 0;
-}
+#define CASE(name, harness) TEST_ON(name, struct harness *harness, harness_start, harness_stop)
 
 static struct answer ask_tcp(struct harness *harness, const char *request)
 {
-    int fd = client_connect_tcp(harness);
+    _cleanup_close_ int fd = client_connect_tcp(harness);
     assert_true(client_send(harness, fd, request, strlen(request)));
     struct answer answer = client_receive(harness, fd, false);
-    close(fd);
     return answer;
 }
 
 static void assert_refused(struct harness *harness, const char *request, unsigned status)
 {
-    struct answer answer = ask_tcp(harness, request);
+    _cleanup_(answer_clear) struct answer answer = ask_tcp(harness, request);
     assert_int_equal(answer.status, status);
-    answer_clear(&answer);
 }
 
-static void a_loopback_client_is_its_user(void **state)
+CASE(a_loopback_client_is_its_user, harness)
 {
-    struct harness *harness = *state;
     struct answer answer =
         ask_tcp(harness, "POST /api/v1/jobs HTTP/1.1\r\nHost: localhost:1\r\nContent-Length: "
                          "18\r\n\r\n{\"command\":\"true\"}");
@@ -56,9 +43,8 @@ static void a_loopback_client_is_its_user(void **state)
     answer_clear(&answer);
 }
 
-static void another_users_loopback_client_is_that_user(void **state)
+CASE(another_users_loopback_client_is_that_user, harness)
 {
-    struct harness *harness = *state;
     if (getuid() != 0)
         skip();
     pid_t child = fork();
@@ -82,9 +68,8 @@ static void another_users_loopback_client_is_that_user(void **state)
         harness_turn(harness, 10);
 }
 
-static void a_foreign_host_or_origin_is_refused(void **state)
+CASE(a_foreign_host_or_origin_is_refused, harness)
 {
-    struct harness *harness = *state;
     assert_refused(harness, "GET /healthz HTTP/1.1\r\nHost: evil.example\r\n\r\n", 403);
     assert_refused(harness, "GET /healthz HTTP/1.1\r\nHost: localhost.evil.example\r\n\r\n", 403);
     assert_refused(harness, "GET /healthz HTTP/1.1\r\n\r\n", 400);
@@ -112,9 +97,8 @@ static void a_foreign_host_or_origin_is_refused(void **state)
     assert_refused(harness, "GET /healthz HTTP/1.1\r\nHost: BOX.example:9\r\n\r\n", 200);
 }
 
-static void a_token_acts_for_its_maker(void **state)
+CASE(a_token_acts_for_its_maker, harness)
 {
-    struct harness *harness = *state;
     struct answer answer = client_post(harness, "/api/v1/tokens", "{\"name\":\"ci\",\"expires_s\":60}");
     assert_int_equal(answer.status, 201);
     _cleanup_free_ char *token = xstrdup(answer_string(&answer, "token"));
@@ -134,9 +118,8 @@ static void a_token_acts_for_its_maker(void **state)
     answer_clear(&answer);
 }
 
-static void a_bad_token_is_401_even_for_a_known_user(void **state)
+CASE(a_bad_token_is_401_even_for_a_known_user, harness)
 {
-    struct harness *harness = *state;
     static const char *const headers[] = { "Bearer x", "Bearer ", "Basic abc",
         "Bearer mgpu_0000000000000000000000000000000000000000000000000000000000000000",
         "Bearer mgpu_000000000000000000000000000000000000000000000000000000000000000",
@@ -153,10 +136,9 @@ static void a_bad_token_is_401_even_for_a_known_user(void **state)
 }
 
 /* The socket pair would tell that its other end is ours. */
-static void a_connection_from_another_machine_is_known_by_its_token_alone(void **state)
+CASE(a_connection_from_another_machine_is_known_by_its_token_alone, harness)
 {
     static const char question[] = "GET /api/v1/jobs HTTP/1.1\r\nHost: gpu0.example.org:9123\r\n\r\n";
-    struct harness *harness = *state;
     int ends[2];
     struct answer made = client_post(harness, "/api/v1/tokens", "{\"name\":\"ci\"}");
     _cleanup_free_ char *known = xasprintf("GET /api/v1/jobs HTTP/1.1\r\nHost: gpu0.example.org:9123\r\n"
@@ -181,48 +163,43 @@ static void a_connection_from_another_machine_is_known_by_its_token_alone(void *
     (void)close(ends[1]);
 }
 
-static void tokens_are_made_on_the_unix_socket_only(void **state)
+CASE(tokens_are_made_on_the_unix_socket_only, harness)
 {
-    struct answer answer = ask_tcp(*state,
+    _cleanup_(answer_clear) struct answer answer = ask_tcp(harness,
         "POST /api/v1/tokens HTTP/1.1\r\nHost: localhost\r\nContent-Length: 13\r\n\r\n{\"name\":\"ci\"}");
     assert_int_equal(answer.status, 403);
-    answer_clear(&answer);
 }
 
-static void bad_token_requests_are_refused(void **state)
+CASE(bad_token_requests_are_refused, harness)
 {
     static const char *const bodies[] = { "{}", "{\"name\":\"\"}", "{\"name\":\"a\",\"expires_s\":0}",
         "{\"name\":\"a\",\"expires_s\":99999999999}", "{\"name\":\"a\",\"expire_s\":5}" };
     for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
-        struct answer answer = client_post(*state, "/api/v1/tokens", bodies[i]);
+        struct answer answer = client_post(harness, "/api/v1/tokens", bodies[i]);
         assert_int_equal(answer.status, 400);
         answer_clear(&answer);
     }
 }
 
-static void who_is_not_known_gets_only_what_is_public(void **state)
+CASE(who_is_not_known_gets_only_what_is_public, harness)
 {
-    struct harness *harness = *state;
     static const char asks[] = "GET /api/v1/version HTTP/1.1\r\nHost: localhost\r\n\r\n"
                                "GET /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\n\r\n"
                                "POST /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n";
     /* A peer that has closed its side when it is accepted is not believed, whoever it was. */
-    int fd = client_connect_tcp(harness);
+    _cleanup_close_ int fd = client_connect_tcp(harness);
     assert_int_equal(send(fd, asks, sizeof(asks) - 1, 0), sizeof(asks) - 1);
     (void)shutdown(fd, SHUT_WR);
-    char *text = client_read_until(harness, fd, "unauthenticated");
+    _cleanup_free_ char *text = client_read_until(harness, fd, "unauthenticated");
     assert_non_null(strstr(text, "HTTP/1.1 200"));
-    free(text);
-    close(fd);
 }
 
-static void a_job_of_somebody_else_is_not_to_be_touched(void **state)
+CASE(a_job_of_somebody_else_is_not_to_be_touched, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, 4712, JOB_RUNNING);
     harness->controller.admin_uid = 4713;
     harness->token = (struct store_token){ .uid = 4711 };
-    struct answer made = client_post(harness, "/api/v1/tokens", "{\"name\":\"ci\"}");
+    _cleanup_(answer_clear) struct answer made = client_post(harness, "/api/v1/tokens", "{\"name\":\"ci\"}");
     harness->token.uid = 4711;
     static const char *const asks[] = { "GET /api/v1/jobs/3/log", "POST /api/v1/jobs/3/cancel" };
     for (size_t i = 0; i < 2; i++) {
@@ -242,7 +219,6 @@ static void a_job_of_somebody_else_is_not_to_be_touched(void **state)
     assert_false(answer_has(&answer, "treasure"));
     assert_false(answer_has(&answer, "argv"));
     answer_clear(&answer);
-    answer_clear(&made);
 }
 
 /* A connection with the token that is stored, which is another user's than ours. */
@@ -260,13 +236,12 @@ static int connect_with_token(struct harness *harness, const char *path)
     return fd;
 }
 
-static void without_a_token_nobody_is_an_administrator_over_tcp(void **state)
+CASE(without_a_token_nobody_is_an_administrator_over_tcp, harness)
 {
     static const char *const asks[] = { "GET /api/v1/journal", "GET /api/v1/tokens?all=1",
         "POST /api/v1/nodes/here/drain" };
-    struct harness *harness = *state;
     harness->controller.admin_uid = getuid();
-    struct answer made = client_post(harness, "/api/v1/tokens", "{\"name\":\"ci\"}");
+    _cleanup_(answer_clear) struct answer made = client_post(harness, "/api/v1/tokens", "{\"name\":\"ci\"}");
     for (size_t i = 0; i < sizeof(asks) / sizeof(asks[0]); i++) {
         _cleanup_free_ char *plain =
             xasprintf("%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", asks[i]);
@@ -282,15 +257,13 @@ static void without_a_token_nobody_is_an_administrator_over_tcp(void **state)
         assert_int_equal(answer.status, 200);
         answer_clear(&answer);
     }
-    answer_clear(&made);
 }
 
-static void what_a_proxy_passes_on_needs_a_token(void **state)
+CASE(what_a_proxy_passes_on_needs_a_token, harness)
 {
     static const char *const headers[] = { "Forwarded: for=192.0.2.4", "X-Forwarded-For: 192.0.2.4",
         "X-Forwarded-Proto: https", "X-Real-IP: 192.0.2.4", "Via: 1.1 proxy" };
-    struct harness *harness = *state;
-    struct answer made = client_post(harness, "/api/v1/tokens", "{\"name\":\"ci\"}");
+    _cleanup_(answer_clear) struct answer made = client_post(harness, "/api/v1/tokens", "{\"name\":\"ci\"}");
     for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++) {
         _cleanup_free_ char *plain =
             xasprintf("GET /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\n%s\r\n\r\n", headers[i]);
@@ -303,10 +276,9 @@ static void what_a_proxy_passes_on_needs_a_token(void **state)
         assert_int_equal(answer.status, 403);
         answer_clear(&answer);
     }
-    answer_clear(&made);
 }
 
-static void a_body_that_says_it_is_not_json_is_refused(void **state)
+CASE(a_body_that_says_it_is_not_json_is_refused, harness)
 {
     static const struct {
         const char *type;
@@ -319,16 +291,15 @@ static void a_body_that_says_it_is_not_json_is_refused(void **state)
             xasprintf("POST /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\n"
                       "Content-Length: 18\r\n\r\n{\"command\":\"true\"}",
                 cases[i].type);
-        assert_refused(*state, ask, cases[i].status);
-        struct answer answer = client_ask(*state, ask);
+        assert_refused(harness, ask, cases[i].status);
+        struct answer answer = client_ask(harness, ask);
         assert_int_equal(answer.status, cases[i].status);
         answer_clear(&answer);
     }
 }
 
-static void tokens_of_others_are_for_administrators(void **state)
+CASE(tokens_of_others_are_for_administrators, harness)
 {
-    struct harness *harness = *state;
     harness->controller.admin_uid = getuid();
     close(connect_with_token(harness, "/api/v1/version"));
     struct answer answer = client_get(harness, "/api/v1/tokens");
@@ -340,41 +311,36 @@ static void tokens_of_others_are_for_administrators(void **state)
     assert_true(answer_has(&answer, "\"ci\""));
     assert_false(answer_has(&answer, "mgpu_"));
     answer_clear(&answer);
-    int fd = connect_with_token(harness, "/api/v1/tokens?all=1");
+    _cleanup_close_ int fd = connect_with_token(harness, "/api/v1/tokens?all=1");
     answer = client_receive(harness, fd, false);
     assert_int_equal(answer.status, 403);
     answer_clear(&answer);
-    close(fd);
 }
 
-static void a_revoked_token_loses_its_connections_at_once(void **state)
+CASE(a_revoked_token_loses_its_connections_at_once, harness)
 {
-    struct harness *harness = *state;
     harness->controller.admin_uid = getuid();
-    int idle = connect_with_token(harness, "/api/v1/jobs");
+    _cleanup_close_ int idle = connect_with_token(harness, "/api/v1/jobs");
     struct answer answer = client_receive(harness, idle, false);
     assert_int_equal(answer.status, 200);
     answer_clear(&answer);
     answer = client_ask(harness, "DELETE /api/v1/tokens/6 HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert_int_equal(answer.status, 404);
     answer_clear(&answer);
-    int streaming = connect_with_token(harness, "/api/v1/events");
+    _cleanup_close_ int streaming = connect_with_token(harness, "/api/v1/events");
     free(client_read_until(harness, streaming, "text/event-stream"));
     answer = client_ask(harness, "DELETE /api/v1/tokens/5 HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert_int_equal(answer.status, 200);
     answer_clear(&answer);
     assert_true(client_is_closed(harness, idle));
     assert_true(client_is_closed(harness, streaming));
-    close(idle);
-    close(streaming);
 }
 
-static void a_token_revokes_itself_and_is_nobody_in_the_next_request(void **state)
+CASE(a_token_revokes_itself_and_is_nobody_in_the_next_request, harness)
 {
-    struct harness *harness = *state;
-    struct answer made = client_post(harness, "/api/v1/tokens", "{\"name\":\"ci\"}");
+    _cleanup_(answer_clear) struct answer made = client_post(harness, "/api/v1/tokens", "{\"name\":\"ci\"}");
     harness->token.id = 5;
-    int fd = client_connect_tcp(harness);
+    _cleanup_close_ int fd = client_connect_tcp(harness);
     static const struct {
         const char *line;
         unsigned status;
@@ -388,15 +354,12 @@ static void a_token_revokes_itself_and_is_nobody_in_the_next_request(void **stat
         assert_int_equal(answer.status, rows[i].status);
         answer_clear(&answer);
     }
-    answer_clear(&made);
-    close(fd);
 }
 
-static void a_token_that_the_full_store_keeps_stays_good(void **state)
+CASE(a_token_that_the_full_store_keeps_stays_good, harness)
 {
-    struct harness *harness = *state;
     harness->controller.admin_uid = getuid();
-    int fd = connect_with_token(harness, "/api/v1/jobs");
+    _cleanup_close_ int fd = connect_with_token(harness, "/api/v1/jobs");
     struct answer answer = client_receive(harness, fd, false);
     answer_clear(&answer);
     harness->is_store_full = true;
@@ -404,31 +367,4 @@ static void a_token_that_the_full_store_keeps_stays_good(void **state)
     assert_int_equal(answer.status, 507);
     assert_true(answer_has(&answer, "still valid"));
     answer_clear(&answer);
-    close(fd);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_loopback_client_is_its_user, start, stop),
-        cmocka_unit_test_setup_teardown(another_users_loopback_client_is_that_user, start, stop),
-        cmocka_unit_test_setup_teardown(a_foreign_host_or_origin_is_refused, start, stop),
-        cmocka_unit_test_setup_teardown(a_token_acts_for_its_maker, start, stop),
-        cmocka_unit_test_setup_teardown(a_bad_token_is_401_even_for_a_known_user, start, stop),
-        cmocka_unit_test_setup_teardown(
-            a_connection_from_another_machine_is_known_by_its_token_alone, start, stop),
-        cmocka_unit_test_setup_teardown(tokens_are_made_on_the_unix_socket_only, start, stop),
-        cmocka_unit_test_setup_teardown(bad_token_requests_are_refused, start, stop),
-        cmocka_unit_test_setup_teardown(who_is_not_known_gets_only_what_is_public, start, stop),
-        cmocka_unit_test_setup_teardown(a_job_of_somebody_else_is_not_to_be_touched, start, stop),
-        cmocka_unit_test_setup_teardown(without_a_token_nobody_is_an_administrator_over_tcp, start, stop),
-        cmocka_unit_test_setup_teardown(what_a_proxy_passes_on_needs_a_token, start, stop),
-        cmocka_unit_test_setup_teardown(a_body_that_says_it_is_not_json_is_refused, start, stop),
-        cmocka_unit_test_setup_teardown(tokens_of_others_are_for_administrators, start, stop),
-        cmocka_unit_test_setup_teardown(a_revoked_token_loses_its_connections_at_once, start, stop),
-        cmocka_unit_test_setup_teardown(
-            a_token_revokes_itself_and_is_nobody_in_the_next_request, start, stop),
-        cmocka_unit_test_setup_teardown(a_token_that_the_full_store_keeps_stays_good, start, stop),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,22 +12,11 @@
 #include "serve_harness.h"
 #include "unit_test.h"
 
-static int start(void **state)
-{
-    *state = harness_new();
-    return 0;
-}
+#define CASE(name, harness) TEST_ON(name, struct harness *harness, harness_start, harness_stop)
 
-static int stop(void **state)
+CASE(a_submit_is_answered_with_the_job, harness)
 {
-    harness_free(*state);
-    return 0;
-}
-
-static void a_submit_is_answered_with_the_job(void **state)
-{
-    struct harness *harness = *state;
-    struct answer answer = client_post(harness, "/api/v1/jobs",
+    _cleanup_(answer_clear) struct answer answer = client_post(harness, "/api/v1/jobs",
         "{\"command\":[\"python\",\"train.py\"],\"gpus\":2,\"name\":\"train\",\"cwd\":\"/tmp\","
         "\"env\":{\"A\":\"1\"},\"gpu_mem\":\"8G\",\"priority\":-3,\"umask\":18,\"setup\":null}");
     assert_int_equal(answer.status, 201);
@@ -41,25 +30,22 @@ static void a_submit_is_answered_with_the_job(void **state)
     assert_int_equal(harness->submitted->umask, 18);
     assert_int_equal(harness->submitted->ask.priority, -3);
     assert_string_equal(strings_get_env(&harness->submitted->env, "A"), "1");
-    answer_clear(&answer);
 }
 
-static void a_command_of_one_string_goes_to_the_shell(void **state)
+CASE(a_command_of_one_string_goes_to_the_shell, harness)
 {
-    struct harness *harness = *state;
-    struct answer answer = client_post(harness, "/api/v1/jobs", "{\"command\":\"a | b\"}");
+    _cleanup_(answer_clear) struct answer answer =
+        client_post(harness, "/api/v1/jobs", "{\"command\":\"a | b\"}");
     assert_int_equal(answer.status, 201);
     assert_int_equal(harness->submitted->command.count, 3);
     assert_string_equal(harness->submitted->command.items[0], "/bin/sh");
     assert_string_equal(harness->submitted->command.items[2], "a | b");
     assert_int_equal(harness->submitted->cwd[0], '/');
     assert_int_equal(harness->submitted->ask.gpus, 1);
-    answer_clear(&answer);
 }
 
-static void gpus_follow_the_ids(void **state)
+CASE(gpus_follow_the_ids, harness)
 {
-    struct harness *harness = *state;
     struct answer answer =
         client_post(harness, "/api/v1/jobs", "{\"command\":\"true\",\"gpu_ids\":\"0,2-3\"}");
     assert_int_equal(answer.status, 201);
@@ -67,27 +53,25 @@ static void gpus_follow_the_ids(void **state)
     answer_clear(&answer);
 }
 
-static void a_full_store_takes_no_job(void **state)
+CASE(a_full_store_takes_no_job, harness)
 {
-    struct harness *harness = *state;
     harness->is_store_full = true;
-    struct answer answer = client_post(harness, "/api/v1/jobs", "{\"command\":\"true\"}");
+    _cleanup_(answer_clear) struct answer answer =
+        client_post(harness, "/api/v1/jobs", "{\"command\":\"true\"}");
     assert_int_equal(answer.status, 507);
     assert_string_equal(answer_string(&answer, "code"), "store_full");
-    answer_clear(&answer);
 }
 
-static void a_log_without_space_refuses_jobs(void **state)
+CASE(a_log_without_space_refuses_jobs, harness)
 {
-    struct harness *harness = *state;
     harness->is_log_full = true;
-    struct answer answer = client_post(harness, "/api/v1/jobs", "{\"command\":\"true\"}");
+    _cleanup_(answer_clear) struct answer answer =
+        client_post(harness, "/api/v1/jobs", "{\"command\":\"true\"}");
     assert_int_equal(answer.status, 507);
     assert_string_equal(answer_string(&answer, "code"), "store_full");
-    answer_clear(&answer);
 }
 
-static void the_cores_refusals_have_their_status(void **state)
+CASE(the_cores_refusals_have_their_status, harness)
 {
     static const struct {
         int code;
@@ -95,7 +79,6 @@ static void the_cores_refusals_have_their_status(void **state)
         const char *word;
     } cases[] = { { -EDQUOT, 429, "queue_full" }, { -EEXIST, 409, "key_conflict" },
         { -ERANGE, 400, "invalid" }, { -EBADSLT, 400, "unsatisfiable" }, { -EPERM, 403, "not_allowed" } };
-    struct harness *harness = *state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         harness->submit_code = cases[i].code;
         struct answer answer = client_post(harness, "/api/v1/jobs", "{\"command\":\"true\"}");
@@ -105,21 +88,19 @@ static void the_cores_refusals_have_their_status(void **state)
     }
 }
 
-static void a_rootless_mgpud_takes_no_jobs_of_others(void **state)
+CASE(a_rootless_mgpud_takes_no_jobs_of_others, harness)
 {
-    struct harness *harness = *state;
     harness->controller.is_root = false;
     harness->controller.admin_uid = getuid() + 1;
-    struct answer answer = client_post(harness, "/api/v1/jobs", "{\"command\":\"true\"}");
+    _cleanup_(answer_clear) struct answer answer =
+        client_post(harness, "/api/v1/jobs", "{\"command\":\"true\"}");
     assert_int_equal(answer.status, 403);
-    answer_clear(&answer);
 }
 
-static void a_failed_commit_is_told_as_unknown(void **state)
+CASE(a_failed_commit_is_told_as_unknown, harness)
 {
-    struct harness *harness = *state;
     harness->is_submit_held = true;
-    int fd = client_connect(harness);
+    _cleanup_close_ int fd = client_connect(harness);
     static const char ask[] =
         "POST /api/v1/jobs HTTP/1.1\r\nContent-Length: 18\r\n\r\n{\"command\":\"true\"}";
     assert_true(client_send(harness, fd, ask, sizeof(ask) - 1));
@@ -128,18 +109,15 @@ static void a_failed_commit_is_told_as_unknown(void **state)
     struct error err = { 0 };
     (void)error_set(&err, -EIO, "disk I/O error");
     serve_fail_all(harness->controller.serve, &err);
-    struct answer answer = client_receive(harness, fd, false);
+    _cleanup_(answer_clear) struct answer answer = client_receive(harness, fd, false);
     assert_int_equal(answer.status, 503);
     assert_string_equal(answer_string(&answer, "outcome"), "unknown");
-    answer_clear(&answer);
-    close(fd);
 }
 
-static void a_client_that_leaves_is_forgotten(void **state)
+CASE(a_client_that_leaves_is_forgotten, harness)
 {
-    struct harness *harness = *state;
     harness->is_submit_held = true;
-    int fd = client_connect(harness);
+    _cleanup_close_ int fd = client_connect(harness);
     static const char ask[] =
         "POST /api/v1/jobs HTTP/1.1\r\nContent-Length: 18\r\n\r\n{\"command\":\"true\"}";
     assert_true(client_send(harness, fd, ask, sizeof(ask) - 1));
@@ -157,34 +135,29 @@ static void a_client_that_leaves_is_forgotten(void **state)
         harness_turn(harness, 10);
     assert_int_equal(harness->forgotten, before + 1);
     harness_set_state(harness, job, JOB_DONE);
-    close(fd);
 }
 
-static void nothing_is_read_before_it_is_durable(void **state)
+CASE(nothing_is_read_before_it_is_durable, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, 1234, JOB_QUEUED);
     harness->is_barrier_held = true;
     static const char ask[] = "GET /api/v1/jobs/3 HTTP/1.1\r\nHost: x\r\n\r\n";
-    int fd = client_connect(harness);
+    _cleanup_close_ int fd = client_connect(harness);
     assert_true(client_send(harness, fd, ask, sizeof(ask) - 1));
     while (harness->barriers == 0)
         harness_turn(harness, 10);
     char byte;
     assert_int_equal(read(fd, &byte, 1), -1);
     harness_release_barriers(harness);
-    struct answer answer = client_receive(harness, fd, false);
+    _cleanup_(answer_clear) struct answer answer = client_receive(harness, fd, false);
     assert_int_equal(answer.status, 200);
     assert_int_equal(answer_integer(&answer, "position"), 3);
     assert_string_equal(answer_string(&answer, "reason"), "resources");
     assert_string_equal(answer_string(&answer, "reason_text"), "waits for a GPU");
-    answer_clear(&answer);
-    close(fd);
 }
 
-static void the_environment_is_shown_to_the_owner_only(void **state)
+CASE(the_environment_is_shown_to_the_owner_only, harness)
 {
-    struct harness *harness = *state;
     harness->controller.admin_uid = 4321; // whoever runs this test is not an administrator, unless root
     (void)harness_add_job(harness, 3, getuid(), JOB_RUNNING);
     (void)harness_add_job(harness, 4, getuid() + 1, JOB_RUNNING);
@@ -204,9 +177,8 @@ static void the_environment_is_shown_to_the_owner_only(void **state)
     answer_clear(&answer);
 }
 
-static void an_old_job_is_read_from_the_store(void **state)
+CASE(an_old_job_is_read_from_the_store, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_row(harness, 9, getuid());
     struct answer answer = client_get(harness, "/api/v1/jobs/9");
     assert_int_equal(answer.status, 200);
@@ -233,9 +205,8 @@ static const char *ids_of(const struct answer *answer, char ids[IDS_SIZE])
     return ids;
 }
 
-static void a_list_is_in_order_and_filtered(void **state)
+CASE(a_list_is_in_order_and_filtered, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 30, 1, JOB_QUEUED);
     (void)harness_add_job(harness, 10, 2, JOB_RUNNING);
     struct job *old = harness_add_job(harness, 20, 1, JOB_DONE);
@@ -272,9 +243,8 @@ static void a_list_is_in_order_and_filtered(void **state)
     }
 }
 
-static void a_list_comes_in_pages(void **state)
+CASE(a_list_comes_in_pages, harness)
 {
-    struct harness *harness = *state;
     for (uint64_t id = 40; id >= 10; id -= 10)
         (void)harness_add_job(harness, id, id == 20 ? 2 : 1, JOB_QUEUED);
     (void)harness_add_row(harness, 5, 1);
@@ -304,9 +274,8 @@ static void a_list_comes_in_pages(void **state)
     }
 }
 
-static void a_short_list_has_the_next_in_line_and_says_how_many_more(void **state)
+CASE(a_short_list_has_the_next_in_line_and_says_how_many_more, harness)
 {
-    struct harness *harness = *state;
     for (uint64_t id = 1; id <= 9; id++)
         (void)harness_add_job(harness, id, id % 3 == 0 ? 2 : 1, id < 5 ? JOB_RUNNING : JOB_QUEUED);
     harness_add_job(harness, 10, 1, JOB_QUEUED)->hold = HOLD_USER;
@@ -330,14 +299,14 @@ static void a_short_list_has_the_next_in_line_and_says_how_many_more(void **stat
     }
 }
 
-static void a_bad_filter_is_refused(void **state)
+CASE(a_bad_filter_is_refused, harness)
 {
     static const char *const queries[] = { "?state=qeued", "?state=", "?user=nobody-of-that-name", "?ids=x",
         "?ids=", "?all=yes", "?limit=0", "?state=done&state=queued", "?after=x", "?after=-1",
         "?after=1&ids=1", "?top=0", "?top=10001", "?top=1&all=1", "?top=1&after=1", "?top=1&ids=1" };
     for (size_t i = 0; i < sizeof(queries) / sizeof(queries[0]); i++) {
         _cleanup_free_ char *path = xasprintf("/api/v1/jobs%s", queries[i]);
-        struct answer answer = client_get(*state, path);
+        struct answer answer = client_get(harness, path);
         assert_int_equal(answer.status, 400);
         if (strstr(queries[i], "user=") != NULL)
             assert_true(answer_has(&answer, "user: there is no user 'nobody-of-that-name'"));
@@ -345,9 +314,8 @@ static void a_bad_filter_is_refused(void **state)
     }
 }
 
-static void a_long_list_is_streamed_with_bounded_memory(void **state)
+CASE(a_long_list_is_streamed_with_bounded_memory, harness)
 {
-    struct harness *harness = *state;
     for (uint64_t id = 1; id <= 4000; id++)
         (void)harness_add_job(harness, id, 1, JOB_QUEUED);
     struct answer answer = client_get(harness, "/api/v1/jobs");
@@ -364,12 +332,11 @@ static void a_long_list_is_streamed_with_bounded_memory(void **state)
     answer_clear(&answer);
 }
 
-static void a_wait_ends_with_the_job(void **state)
+CASE(a_wait_ends_with_the_job, harness)
 {
-    struct harness *harness = *state;
     struct job *job = harness_add_job(harness, 3, getuid(), JOB_RUNNING);
     static const char ask[] = "GET /api/v1/jobs/3/wait?states=done&timeout=5 HTTP/1.1\r\nHost: x\r\n\r\n";
-    int fd = client_connect(harness);
+    _cleanup_close_ int fd = client_connect(harness);
     assert_true(client_send(harness, fd, ask, sizeof(ask) - 1));
     while (harness->waiters == NULL)
         harness_turn(harness, 10);
@@ -377,28 +344,23 @@ static void a_wait_ends_with_the_job(void **state)
     job->exit_code = 3;
     job->ended_ms = job->submitted_ms;
     harness_set_state(harness, job, JOB_DONE);
-    struct answer answer = client_receive(harness, fd, false);
+    _cleanup_(answer_clear) struct answer answer = client_receive(harness, fd, false);
     assert_int_equal(answer.status, 200);
     assert_string_equal(answer_string(&answer, "state"), "failed");
     assert_int_equal(answer_integer(&answer, "exit_code"), 3);
-    answer_clear(&answer);
-    close(fd);
 }
 
-static void a_wait_that_takes_too_long_is_408(void **state)
+CASE(a_wait_that_takes_too_long_is_408, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_RUNNING);
-    struct answer answer = client_get(harness, "/api/v1/jobs/3/wait?timeout=20ms");
+    _cleanup_(answer_clear) struct answer answer = client_get(harness, "/api/v1/jobs/3/wait?timeout=20ms");
     assert_int_equal(answer.status, 408);
     assert_string_equal(answer_string(&answer, "code"), "timeout");
     assert_null(harness->waiters);
-    answer_clear(&answer);
 }
 
-static void a_wait_for_what_cannot_come_is_409(void **state)
+CASE(a_wait_for_what_cannot_come_is_409, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_DONE);
     struct answer answer = client_get(harness, "/api/v1/jobs/3/wait?states=queued");
     assert_int_equal(answer.status, 409);
@@ -411,9 +373,8 @@ static void a_wait_for_what_cannot_come_is_409(void **state)
     answer_clear(&answer);
 }
 
-static void a_cancel_is_accepted(void **state)
+CASE(a_cancel_is_accepted, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_RUNNING);
     struct answer answer = client_post(harness, "/api/v1/jobs/3/cancel", "{\"grace_s\":4}");
     assert_int_equal(answer.status, 202);
@@ -431,33 +392,4 @@ static void a_cancel_is_accepted(void **state)
     assert_int_equal(answer.status, 202);
     assert_int_equal(harness->grace_ms, -1);
     answer_clear(&answer);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_submit_is_answered_with_the_job, start, stop),
-        cmocka_unit_test_setup_teardown(a_command_of_one_string_goes_to_the_shell, start, stop),
-        cmocka_unit_test_setup_teardown(gpus_follow_the_ids, start, stop),
-        cmocka_unit_test_setup_teardown(a_full_store_takes_no_job, start, stop),
-        cmocka_unit_test_setup_teardown(a_log_without_space_refuses_jobs, start, stop),
-        cmocka_unit_test_setup_teardown(the_cores_refusals_have_their_status, start, stop),
-        cmocka_unit_test_setup_teardown(a_rootless_mgpud_takes_no_jobs_of_others, start, stop),
-        cmocka_unit_test_setup_teardown(a_failed_commit_is_told_as_unknown, start, stop),
-        cmocka_unit_test_setup_teardown(a_client_that_leaves_is_forgotten, start, stop),
-        cmocka_unit_test_setup_teardown(nothing_is_read_before_it_is_durable, start, stop),
-        cmocka_unit_test_setup_teardown(the_environment_is_shown_to_the_owner_only, start, stop),
-        cmocka_unit_test_setup_teardown(an_old_job_is_read_from_the_store, start, stop),
-        cmocka_unit_test_setup_teardown(a_list_is_in_order_and_filtered, start, stop),
-        cmocka_unit_test_setup_teardown(a_list_comes_in_pages, start, stop),
-        cmocka_unit_test_setup_teardown(
-            a_short_list_has_the_next_in_line_and_says_how_many_more, start, stop),
-        cmocka_unit_test_setup_teardown(a_bad_filter_is_refused, start, stop),
-        cmocka_unit_test_setup_teardown(a_long_list_is_streamed_with_bounded_memory, start, stop),
-        cmocka_unit_test_setup_teardown(a_wait_ends_with_the_job, start, stop),
-        cmocka_unit_test_setup_teardown(a_wait_that_takes_too_long_is_408, start, stop),
-        cmocka_unit_test_setup_teardown(a_wait_for_what_cannot_come_is_409, start, stop),
-        cmocka_unit_test_setup_teardown(a_cancel_is_accepted, start, stop),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

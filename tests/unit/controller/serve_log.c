@@ -14,17 +14,7 @@
 #include "unit_test.h"
 #include "wire/limits.h"
 
-static int start(void **state)
-{
-    *state = harness_new();
-    return 0;
-}
-
-static int stop(void **state)
-{
-    harness_free(*state);
-    return 0;
-}
+#define CASE(name, harness) TEST_ON(name, struct harness *harness, harness_start, harness_stop)
 
 static struct answer get_range(struct harness *harness, const char *path, const char *range)
 {
@@ -38,23 +28,20 @@ static void set_log(struct harness *harness, const char *log)
     harness->log_length = strlen(log);
 }
 
-static void a_log_is_sent_byte_for_byte(void **state)
+CASE(a_log_is_sent_byte_for_byte, harness)
 {
-    struct harness *harness = *state;
     struct job *job = harness_add_job(harness, 3, getuid(), JOB_DONE);
     set_log(harness, "hello\nworld\n");
-    struct answer answer = client_get(harness, "/api/v1/jobs/3/log");
+    _cleanup_(answer_clear) struct answer answer = client_get(harness, "/api/v1/jobs/3/log");
     assert_int_equal(answer.status, 200);
     assert_string_equal(answer.body, "hello\nworld\n");
     assert_non_null(strstr(answer.head, "Content-Length: 12\r\n"));
     assert_int_equal(harness->opened.uid, job->uid);
     assert_int_equal(harness->opened.follow, 0);
-    answer_clear(&answer);
 }
 
-static void ranges_follow_the_rfc(void **state)
+CASE(ranges_follow_the_rfc, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_DONE);
     set_log(harness, "0123456789");
     static const struct {
@@ -87,42 +74,36 @@ static void ranges_follow_the_rfc(void **state)
     }
 }
 
-static void an_empty_log_is_an_empty_answer(void **state)
+CASE(an_empty_log_is_an_empty_answer, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_DONE);
     set_log(harness, "");
-    struct answer answer = client_get(harness, "/api/v1/jobs/3/log");
+    _cleanup_(answer_clear) struct answer answer = client_get(harness, "/api/v1/jobs/3/log");
     assert_int_equal(answer.status, 200);
     assert_int_equal(answer.length, 0);
     assert_false(answer.is_cut);
-    answer_clear(&answer);
 }
 
-static void head_of_a_log_tells_its_size(void **state)
+CASE(head_of_a_log_tells_its_size, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_DONE);
     set_log(harness, "0123456789");
-    struct answer answer = client_ask(harness, "HEAD /api/v1/jobs/3/log HTTP/1.1\r\nHost: x\r\n\r\n");
+    _cleanup_(answer_clear) struct answer answer =
+        client_ask(harness, "HEAD /api/v1/jobs/3/log HTTP/1.1\r\nHost: x\r\n\r\n");
     assert_int_equal(answer.status, 200);
     assert_non_null(strstr(answer.head, "Content-Length: 10\r\n"));
-    answer_clear(&answer);
 }
 
-static void a_job_without_output_is_404(void **state)
+CASE(a_job_without_output_is_404, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_QUEUED);
-    struct answer answer = client_get(harness, "/api/v1/jobs/3/log");
+    _cleanup_(answer_clear) struct answer answer = client_get(harness, "/api/v1/jobs/3/log");
     assert_int_equal(answer.status, 404);
     assert_string_equal(answer_string(&answer, "hint"), "mgpu logs -f 3 waits for it");
-    answer_clear(&answer);
 }
 
-static void a_node_that_is_away_is_503(void **state)
+CASE(a_node_that_is_away_is_503, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_DONE);
     harness->core.node.is_up = false;
     struct answer answer = client_get(harness, "/api/v1/jobs/3/log");
@@ -136,9 +117,8 @@ static void a_node_that_is_away_is_503(void **state)
     answer_clear(&answer);
 }
 
-static void a_log_that_cannot_be_opened_tells_why(void **state)
+CASE(a_log_that_cannot_be_opened_tells_why, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_DONE);
     harness->log_error = ENOENT;
     struct answer answer = client_get(harness, "/api/v1/jobs/3/log");
@@ -150,30 +130,26 @@ static void a_log_that_cannot_be_opened_tells_why(void **state)
     answer_clear(&answer);
 }
 
-static void a_log_that_shrank_is_cut_off_not_ended(void **state)
+CASE(a_log_that_shrank_is_cut_off_not_ended, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_DONE);
     set_log(harness, "01234");
     harness->log_missing = 5; // it had ten bytes when it was opened
-    struct answer answer = client_get(harness, "/api/v1/jobs/3/log");
+    _cleanup_(answer_clear) struct answer answer = client_get(harness, "/api/v1/jobs/3/log");
     assert_int_equal(answer.status, 200);
     assert_non_null(strstr(answer.head, "Content-Length: 10\r\n"));
     assert_true(answer.is_cut);
-    answer_clear(&answer);
 }
 
 /* To follow a log that grows no more is to read it. */
-static void a_followed_log_of_a_job_that_is_over_is_cut_off_too(void **state)
+CASE(a_followed_log_of_a_job_that_is_over_is_cut_off_too, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_DONE);
     set_log(harness, "01234");
     harness->log_missing = 5;
-    struct answer answer = client_get(harness, "/api/v1/jobs/3/log?follow=1");
+    _cleanup_(answer_clear) struct answer answer = client_get(harness, "/api/v1/jobs/3/log?follow=1");
     assert_int_equal(answer.status, 200);
     assert_true(answer.is_cut);
-    answer_clear(&answer);
 }
 
 /* Sends the request for a followed log; returns the client once the agent has been asked. */
@@ -192,12 +168,11 @@ static void await_agent(struct harness *harness)
         harness_turn(harness, 10);
 }
 
-static void following_waits_for_the_start_and_ends_with_the_job(void **state)
+CASE(following_waits_for_the_start_and_ends_with_the_job, harness)
 {
-    struct harness *harness = *state;
     struct job *job = harness_add_job(harness, 3, getuid(), JOB_QUEUED);
     set_log(harness, "first ");
-    int fd = follow(harness, "");
+    _cleanup_close_ int fd = follow(harness, "");
     while (harness->waiters == NULL)
         harness_turn(harness, 10);
     job->node = xstrdup("here");
@@ -220,16 +195,14 @@ static void following_waits_for_the_start_and_ends_with_the_job(void **state)
     text = client_read_until(harness, fd, "0\r\n\r\n");
     assert_string_equal(text, "4\r\nlast\r\n0\r\n\r\n");
     free(text);
-    close(fd);
 }
 
 /* Else nobody could tell it from the end. */
-static void a_followed_log_whose_node_goes_after_the_end_is_cut_off(void **state)
+CASE(a_followed_log_whose_node_goes_after_the_end_is_cut_off, harness)
 {
-    struct harness *harness = *state;
     struct job *job = harness_add_job(harness, 3, getuid(), JOB_RUNNING);
     set_log(harness, "first ");
-    int fd = follow(harness, "");
+    _cleanup_close_ int fd = follow(harness, "");
     await_agent(harness);
     free(client_read_until(harness, fd, "first "));
     job_make_run(job)->log_bytes = 11;
@@ -238,78 +211,64 @@ static void a_followed_log_whose_node_goes_after_the_end_is_cut_off(void **state
     assert_int_equal(send(harness->agent_fd, "last", 4, 0), 4);
     close(harness->agent_fd);
     harness->agent_fd = -1;
-    char *text = client_read_until(harness, fd, "0\r\n\r\n");
+    _cleanup_free_ char *text = client_read_until(harness, fd, "0\r\n\r\n");
     assert_string_equal(text, "4\r\nlast\r\n");
-    free(text);
-    close(fd);
 }
 
-static void a_job_may_be_silent_for_long(void **state)
+CASE(a_job_may_be_silent_for_long, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_RUNNING);
     set_log(harness, "first ");
-    int fd = follow(harness, "");
+    _cleanup_close_ int fd = follow(harness, "");
     await_agent(harness);
     free(client_read_until(harness, fd, "first "));
     int64_t until = clock_boot_ms() + 3 * HARNESS_STREAM_MS;
     while (clock_boot_ms() < until)
         harness_turn(harness, 10);
     assert_int_equal(send(harness->agent_fd, "second ", 7, MSG_NOSIGNAL), 7);
-    char *text = client_read_until(harness, fd, "second ");
+    _cleanup_free_ char *text = client_read_until(harness, fd, "second ");
     assert_non_null(strstr(text, "second "));
-    free(text);
-    close(fd);
 }
 
-static void following_a_job_that_never_starts_is_404(void **state)
+CASE(following_a_job_that_never_starts_is_404, harness)
 {
-    struct harness *harness = *state;
     struct job *job = harness_add_job(harness, 3, getuid(), JOB_QUEUED);
-    int fd = follow(harness, "");
+    _cleanup_close_ int fd = follow(harness, "");
     while (harness->waiters == NULL)
         harness_turn(harness, 10);
     job->end = END_CANCELLED;
     harness_set_state(harness, job, JOB_DONE);
-    struct answer answer = client_receive(harness, fd, false);
+    _cleanup_(answer_clear) struct answer answer = client_receive(harness, fd, false);
     assert_int_equal(answer.status, 404);
-    answer_clear(&answer);
-    close(fd);
 }
 
-static void following_may_begin_anywhere(void **state)
+CASE(following_may_begin_anywhere, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_RUNNING);
     set_log(harness, "0123456789");
-    int fd = follow(harness, "Range: bytes=-2\r\n");
+    _cleanup_close_ int fd = follow(harness, "Range: bytes=-2\r\n");
     char *text = client_read_until(harness, fd, "89\r\n");
     assert_non_null(strstr(text, "HTTP/1.1 206"));
     assert_non_null(strstr(text, "\r\n\r\n2\r\n89\r\n"));
     free(text);
     assert_int_equal(harness->opened.offset, 8);
-    close(fd);
 }
 
-static void a_node_that_breaks_off_cuts_the_answer_off(void **state)
+CASE(a_node_that_breaks_off_cuts_the_answer_off, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_RUNNING);
     set_log(harness, "abc");
-    int fd = follow(harness, "");
+    _cleanup_close_ int fd = follow(harness, "");
     await_agent(harness);
     free(client_read_until(harness, fd, "abc"));
     close(harness->agent_fd);
     harness->agent_fd = -1;
-    char *text = client_read_until(harness, fd, "0\r\n\r\n");
+    _cleanup_free_ char *text = client_read_until(harness, fd, "0\r\n\r\n");
     assert_null(strstr(text, "0\r\n\r\n"));
-    free(text);
-    close(fd);
 }
 
-static void a_client_that_leaves_takes_its_stream_along(void **state)
+CASE(a_client_that_leaves_takes_its_stream_along, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_RUNNING);
     set_log(harness, "abc");
     int fd = follow(harness, "");
@@ -318,12 +277,11 @@ static void a_client_that_leaves_takes_its_stream_along(void **state)
     assert_true(client_is_closed(harness, harness->agent_fd));
 }
 
-static void a_slow_reader_holds_back_the_agent(void **state)
+CASE(a_slow_reader_holds_back_the_agent, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_RUNNING);
     harness->is_log_large = true;
-    int fd = follow(harness, "");
+    _cleanup_close_ int fd = follow(harness, "");
     await_agent(harness);
     uint64_t before;
     do { // until nothing moves any more
@@ -341,12 +299,10 @@ static void a_slow_reader_holds_back_the_agent(void **state)
     for (int i = 0; i < 100 && harness->agent_sent == before; i++)
         free(client_read_until(harness, fd, "xxxx"));
     assert_true(harness->agent_sent > before);
-    close(fd);
 }
 
-static void one_user_may_not_open_all_logs(void **state)
+CASE(one_user_may_not_open_all_logs, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_QUEUED);
     int clients[LIMIT_USER_FOLLOWS];
     for (int i = 0; i < LIMIT_USER_FOLLOWS; i++)
@@ -362,29 +318,4 @@ static void one_user_may_not_open_all_logs(void **state)
     answer = client_get(harness, "/api/v1/jobs/3/log");
     assert_int_equal(answer.status, 404);
     answer_clear(&answer);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_log_is_sent_byte_for_byte, start, stop),
-        cmocka_unit_test_setup_teardown(ranges_follow_the_rfc, start, stop),
-        cmocka_unit_test_setup_teardown(an_empty_log_is_an_empty_answer, start, stop),
-        cmocka_unit_test_setup_teardown(head_of_a_log_tells_its_size, start, stop),
-        cmocka_unit_test_setup_teardown(a_job_without_output_is_404, start, stop),
-        cmocka_unit_test_setup_teardown(a_node_that_is_away_is_503, start, stop),
-        cmocka_unit_test_setup_teardown(a_log_that_cannot_be_opened_tells_why, start, stop),
-        cmocka_unit_test_setup_teardown(a_log_that_shrank_is_cut_off_not_ended, start, stop),
-        cmocka_unit_test_setup_teardown(a_followed_log_of_a_job_that_is_over_is_cut_off_too, start, stop),
-        cmocka_unit_test_setup_teardown(following_waits_for_the_start_and_ends_with_the_job, start, stop),
-        cmocka_unit_test_setup_teardown(a_followed_log_whose_node_goes_after_the_end_is_cut_off, start, stop),
-        cmocka_unit_test_setup_teardown(a_job_may_be_silent_for_long, start, stop),
-        cmocka_unit_test_setup_teardown(following_a_job_that_never_starts_is_404, start, stop),
-        cmocka_unit_test_setup_teardown(following_may_begin_anywhere, start, stop),
-        cmocka_unit_test_setup_teardown(a_node_that_breaks_off_cuts_the_answer_off, start, stop),
-        cmocka_unit_test_setup_teardown(a_client_that_leaves_takes_its_stream_along, start, stop),
-        cmocka_unit_test_setup_teardown(a_slow_reader_holds_back_the_agent, start, stop),
-        cmocka_unit_test_setup_teardown(one_user_may_not_open_all_logs, start, stop),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,23 +13,12 @@
 #include "unit_test.h"
 #include "wire/limits.h"
 
-static int start(void **state)
-{
-    *state = harness_new();
-    return 0;
-}
-
-static int stop(void **state)
-{
-    harness_free(*state);
-    return 0;
-}
+#define CASE(name) TEST_WITH(name, harness_start, harness_stop)
 
 static void assert_alive(void *state)
 {
-    struct answer answer = client_get(state, "/healthz");
+    _cleanup_(answer_clear) struct answer answer = client_get(state, "/healthz");
     assert_int_equal(answer.status, 200);
-    answer_clear(&answer);
 }
 
 /* Each is refused with this status and code, and its connection is closed. */
@@ -65,7 +54,7 @@ static const struct {
         "expectation_failed" },
 };
 
-static void malformed_requests_are_refused_in_words(void **state)
+CASE(malformed_requests_are_refused_in_words)
 {
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         int fd = client_connect(*state);
@@ -85,22 +74,20 @@ static void malformed_requests_are_refused_in_words(void **state)
 /* "HEAD" + `length` times `filler` + "TAIL" as one request. */
 static struct answer ask_filled(void *state, const char *head, char filler, size_t length, const char *tail)
 {
-    struct buffer request = { 0 };
+    _cleanup_buffer_ struct buffer request = { 0 };
     buffer_append_text(&request, head);
     char *run = xcalloc(length, 1);
     memset(run, filler, length);
     buffer_append(&request, run, length);
     free(run);
     buffer_append_text(&request, tail);
-    int fd = client_connect(state);
+    _cleanup_close_ int fd = client_connect(state);
     (void)client_send(state, fd, request.bytes, request.length);
     struct answer answer = client_receive(state, fd, false);
-    close(fd);
-    buffer_clear(&request);
     return answer;
 }
 
-static void a_huge_header_is_431(void **state)
+CASE(a_huge_header_is_431)
 {
     struct answer answer =
         ask_filled(*state, "GET /healthz HTTP/1.1\r\nX: ", 'a', 65536, "\r\nHost: x\r\n\r\n");
@@ -109,34 +96,32 @@ static void a_huge_header_is_431(void **state)
     assert_alive(*state);
 }
 
-static void an_endless_header_name_is_431(void **state)
+CASE(an_endless_header_name_is_431)
 {
-    struct answer answer = ask_filled(*state, "GET /healthz HTTP/1.1\r\n", 'n', 200000, "");
+    _cleanup_(answer_clear) struct answer answer =
+        ask_filled(*state, "GET /healthz HTTP/1.1\r\n", 'n', 200000, "");
     assert_int_equal(answer.status, 431);
-    answer_clear(&answer);
 }
 
-static void too_many_headers_are_431(void **state)
+CASE(too_many_headers_are_431)
 {
-    struct buffer request = { 0 };
+    _cleanup_buffer_ struct buffer request = { 0 };
     buffer_append_text(&request, "GET /healthz HTTP/1.1\r\n");
     for (int i = 0; i <= LIMIT_HEADERS; i++)
         buffer_printf(&request, "X-%d: 1\r\n", i);
     buffer_append_text(&request, "\r\n");
-    struct answer answer = client_ask(*state, buffer_text(&request));
+    _cleanup_(answer_clear) struct answer answer = client_ask(*state, buffer_text(&request));
     assert_int_equal(answer.status, 431);
-    answer_clear(&answer);
-    buffer_clear(&request);
 }
 
-static void a_huge_path_is_414(void **state)
+CASE(a_huge_path_is_414)
 {
-    struct answer answer = ask_filled(*state, "GET /", 'a', 9000, " HTTP/1.1\r\nHost: x\r\n\r\n");
+    _cleanup_(answer_clear) struct answer answer =
+        ask_filled(*state, "GET /", 'a', 9000, " HTTP/1.1\r\nHost: x\r\n\r\n");
     assert_int_equal(answer.status, 414);
-    answer_clear(&answer);
 }
 
-static void a_body_of_3_mib_is_413_and_its_sender_reads_that(void **state)
+CASE(a_body_of_3_mib_is_413_and_its_sender_reads_that)
 {
     struct answer answer =
         ask_filled(*state, "POST /api/v1/jobs HTTP/1.1\r\nContent-Length: 3145728\r\n\r\n", ' ', 3145728, "");
@@ -146,34 +131,30 @@ static void a_body_of_3_mib_is_413_and_its_sender_reads_that(void **state)
     assert_alive(*state);
 }
 
-static void a_truncated_body_is_refused(void **state)
+CASE(a_truncated_body_is_refused)
 {
-    int fd = client_connect(*state);
+    _cleanup_close_ int fd = client_connect(*state);
     static const char ask[] = "POST /api/v1/jobs HTTP/1.1\r\nContent-Length: 100\r\n\r\n{\"comm";
     assert_true(client_send(*state, fd, ask, sizeof(ask) - 1));
     (void)shutdown(fd, SHUT_WR);
-    struct answer answer = client_receive(*state, fd, false);
+    _cleanup_(answer_clear) struct answer answer = client_receive(*state, fd, false);
     assert_int_equal(answer.status, 400);
     assert_string_equal(answer_string(&answer, "detail"), "the request ends in the middle");
-    answer_clear(&answer);
-    close(fd);
 }
 
-static void a_client_that_only_sends_is_still_answered(void **state)
+CASE(a_client_that_only_sends_is_still_answered)
 {
-    int fd = client_connect(*state);
+    _cleanup_close_ int fd = client_connect(*state);
     static const char ask[] = "GET /api/v1/gpus HTTP/1.1\r\nHost: x\r\n\r\n";
     assert_int_equal(send(fd, ask, sizeof(ask) - 1, 0), sizeof(ask) - 1);
     (void)shutdown(fd, SHUT_WR);
-    struct answer answer = client_receive(*state, fd, false);
+    _cleanup_(answer_clear) struct answer answer = client_receive(*state, fd, false);
     assert_int_equal(answer.status, 200);
-    answer_clear(&answer);
-    close(fd);
 }
 
-static void a_body_is_waited_for_with_100_continue(void **state)
+CASE(a_body_is_waited_for_with_100_continue)
 {
-    int fd = client_connect(*state);
+    _cleanup_close_ int fd = client_connect(*state);
     static const char head[] = "POST /api/v1/jobs HTTP/1.1\r\nContent-Length: 18\r\n"
                                "Expect: 100-continue\r\n\r\n";
     assert_true(client_send(*state, fd, head, sizeof(head) - 1));
@@ -181,13 +162,11 @@ static void a_body_is_waited_for_with_100_continue(void **state)
     assert_string_equal(text, "HTTP/1.1 100 Continue\r\n\r\n");
     free(text);
     assert_true(client_send(*state, fd, "{\"command\":\"true\"}", 18));
-    struct answer answer = client_receive(*state, fd, false);
+    _cleanup_(answer_clear) struct answer answer = client_receive(*state, fd, false);
     assert_int_equal(answer.status, 201);
-    answer_clear(&answer);
-    close(fd);
 }
 
-static void a_chunked_body_is_one_body(void **state)
+CASE(a_chunked_body_is_one_body)
 {
     struct answer answer =
         client_ask(*state, "POST /api/v1/jobs HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -196,16 +175,14 @@ static void a_chunked_body_is_one_body(void **state)
     answer_clear(&answer);
 }
 
-static void a_request_may_come_byte_by_byte(void **state)
+CASE(a_request_may_come_byte_by_byte)
 {
     static const char ask[] = "GET /api/v1/version HTTP/1.1\r\nHost: x\r\n\r\n";
-    int fd = client_connect(*state);
+    _cleanup_close_ int fd = client_connect(*state);
     for (size_t i = 0; i + 1 < sizeof(ask); i++)
         assert_true(client_send(*state, fd, ask + i, 1));
-    struct answer answer = client_receive(*state, fd, false);
+    _cleanup_(answer_clear) struct answer answer = client_receive(*state, fd, false);
     assert_int_equal(answer.status, 200);
-    answer_clear(&answer);
-    close(fd);
 }
 
 /* Bodies that are refused, with a part of the sentence. */
@@ -241,7 +218,7 @@ static const struct {
     { "{\"command\":\"true\",\"uid\":0}", "no key 'uid'" },
 };
 
-static void bad_bodies_are_refused_in_words(void **state)
+CASE(bad_bodies_are_refused_in_words)
 {
     for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
         struct answer answer = client_post(*state, "/api/v1/jobs", bodies[i].body);
@@ -253,7 +230,7 @@ static void bad_bodies_are_refused_in_words(void **state)
     }
 }
 
-static void json_of_depth_100000_is_refused(void **state)
+CASE(json_of_depth_100000_is_refused)
 {
     struct answer answer =
         ask_filled(*state, "POST /api/v1/jobs HTTP/1.1\r\nContent-Length: 100000\r\n\r\n", '[', 100000, "");
@@ -262,17 +239,16 @@ static void json_of_depth_100000_is_refused(void **state)
     answer_clear(&answer);
 }
 
-static void json_of_very_many_values_is_refused(void **state)
+CASE(json_of_very_many_values_is_refused)
 {
-    struct answer answer = ask_filled(
+    _cleanup_(answer_clear) struct answer answer = ask_filled(
         *state, "POST /api/v1/jobs HTTP/1.1\r\nContent-Length: 1000001\r\n\r\n[", ',', 1000000, "");
     assert_int_equal(answer.status, 400);
     assert_true(answer_has(&answer, "more than 65536 values"));
-    answer_clear(&answer);
 }
 
 /* Cuts and alters requests in reproducible ways; whatever the answer, the server goes on. */
-static void mutilated_requests_do_no_harm(void **state)
+CASE(mutilated_requests_do_no_harm)
 {
     static const char whole[] = "POST /api/v1/jobs?x=%41 HTTP/1.1\r\nHost: localhost\r\nRange: bytes=1-\r\n"
                                 "Transfer-Encoding: chunked\r\n\r\n12\r\n{\"command\":\"true\"}\r\n0\r\n\r\n";
@@ -291,26 +267,4 @@ static void mutilated_requests_do_no_harm(void **state)
         harness_turn(*state, 0);
     }
     assert_alive(*state);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(malformed_requests_are_refused_in_words, start, stop),
-        cmocka_unit_test_setup_teardown(a_huge_header_is_431, start, stop),
-        cmocka_unit_test_setup_teardown(an_endless_header_name_is_431, start, stop),
-        cmocka_unit_test_setup_teardown(too_many_headers_are_431, start, stop),
-        cmocka_unit_test_setup_teardown(a_huge_path_is_414, start, stop),
-        cmocka_unit_test_setup_teardown(a_body_of_3_mib_is_413_and_its_sender_reads_that, start, stop),
-        cmocka_unit_test_setup_teardown(a_truncated_body_is_refused, start, stop),
-        cmocka_unit_test_setup_teardown(a_client_that_only_sends_is_still_answered, start, stop),
-        cmocka_unit_test_setup_teardown(a_body_is_waited_for_with_100_continue, start, stop),
-        cmocka_unit_test_setup_teardown(a_chunked_body_is_one_body, start, stop),
-        cmocka_unit_test_setup_teardown(a_request_may_come_byte_by_byte, start, stop),
-        cmocka_unit_test_setup_teardown(bad_bodies_are_refused_in_words, start, stop),
-        cmocka_unit_test_setup_teardown(json_of_depth_100000_is_refused, start, stop),
-        cmocka_unit_test_setup_teardown(json_of_very_many_values_is_refused, start, stop),
-        cmocka_unit_test_setup_teardown(mutilated_requests_do_no_harm, start, stop),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,7 +34,7 @@ static void assert_told(void *manual, char *part)
     free(part);
 }
 
-static void the_manual_has_every_route_and_its_parameters(void **state)
+TEST(the_manual_has_every_route_and_its_parameters)
 {
     size_t count;
     const struct route *routes = route_all(&count);
@@ -47,7 +47,7 @@ static void the_manual_has_every_route_and_its_parameters(void **state)
     }
 }
 
-static void the_manual_has_every_limit(void **state)
+TEST(the_manual_has_every_limit)
 {
     size_t count;
     const struct limit *limits = limits_all(&count);
@@ -56,7 +56,7 @@ static void the_manual_has_every_limit(void **state)
                                 limits[i].unit, limits[i].meaning));
 }
 
-static void the_manual_has_every_problem(void **state)
+TEST(the_manual_has_every_problem)
 {
     size_t count;
     const struct problem *problems = problem_all(&count);
@@ -64,7 +64,7 @@ static void the_manual_has_every_problem(void **state)
         assert_told(*state, xasprintf("| %u | `%s` |", problems[i].status, problems[i].code));
 }
 
-static void the_manual_has_every_key_of_a_job(void **state)
+TEST(the_manual_has_every_key_of_a_job)
 {
     struct json_job_key key;
     for (size_t i = 0; json_job_key(i, &key); i++) {
@@ -77,11 +77,5 @@ static void the_manual_has_every_key_of_a_job(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_manual_has_every_route_and_its_parameters),
-        cmocka_unit_test(the_manual_has_every_limit),
-        cmocka_unit_test(the_manual_has_every_problem),
-        cmocka_unit_test(the_manual_has_every_key_of_a_job),
-    };
-    return cmocka_run_group_tests(tests, read_manual, drop_manual);
+    return unit_tests_run(read_manual, drop_manual);
 }

@@ -14,20 +14,10 @@
 #include "unit_test.h"
 #include "wire/limits.h"
 
+#define CASE(name, harness) TEST_ON(name, struct harness *harness, harness_start, harness_stop)
+
 #define OPENMETRICS                                                                                          \
     "GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: application/openmetrics-text;version=1.0.0,*/*\r\n\r\n"
-
-static int start(void **state)
-{
-    *state = harness_new();
-    return 0;
-}
-
-static int stop(void **state)
-{
-    harness_free(*state);
-    return 0;
-}
 
 static void assert_has(const struct answer *answer, const char *text)
 {
@@ -36,9 +26,9 @@ static void assert_has(const struct answer *answer, const char *text)
     assert_non_null(strstr(answer->body, text));
 }
 
-static void plain_text_is_what_everybody_gets(void **state)
+CASE(plain_text_is_what_everybody_gets, harness)
 {
-    struct answer answer = client_get(*state, "/metrics");
+    _cleanup_(answer_clear) struct answer answer = client_get(harness, "/metrics");
     assert_int_equal(answer.status, 200);
     assert_non_null(strstr(answer.head, "text/plain; version=0.0.4"));
     assert_has(&answer, "# TYPE mgpu_jobs_ended_total counter\n");
@@ -46,72 +36,62 @@ static void plain_text_is_what_everybody_gets(void **state)
     assert_has(&answer, "mgpu_jobs_ended_total{result=\"failed\",reason=\"exit\"} 2\n");
     assert_has(&answer, "mgpu_jobs{state=\"queued\"} 3\n");
     assert_null(strstr(answer.body, "# EOF"));
-    answer_clear(&answer);
 }
 
-static void openmetrics_has_families_units_and_an_end(void **state)
+CASE(openmetrics_has_families_units_and_an_end, harness)
 {
-    struct answer answer = client_ask(*state, OPENMETRICS);
+    _cleanup_(answer_clear) struct answer answer = client_ask(harness, OPENMETRICS);
     assert_non_null(strstr(answer.head, "application/openmetrics-text; version=1.0.0"));
     assert_has(&answer, "# TYPE mgpu_jobs_ended counter\n");
     assert_has(&answer, "mgpu_jobs_ended_total{result=\"done\",reason=\"exit\"} 3\n");
     assert_has(&answer, "# UNIT mgpu_job_wait_seconds seconds\n");
     assert_has(&answer, "mgpu_job_wait_seconds_bucket{le=\"1.0\"} 1\n");
     assert_string_equal(answer.body + answer.length - strlen("# EOF\n"), "# EOF\n");
-    answer_clear(&answer);
 }
 
-static void buckets_add_up(void **state)
+CASE(buckets_add_up, harness)
 {
-    struct answer answer = client_get(*state, "/metrics");
+    _cleanup_(answer_clear) struct answer answer = client_get(harness, "/metrics");
     assert_has(&answer,
         "mgpu_job_wait_seconds_bucket{le=\"1\"} 1\nmgpu_job_wait_seconds_bucket{le=\"5\"} 3\n"
         "mgpu_job_wait_seconds_bucket{le=\"15\"} 3\nmgpu_job_wait_seconds_bucket{le=\"60\"} 7\n");
     assert_has(&answer, "{le=\"+Inf\"} 7\nmgpu_job_wait_seconds_sum 60.5\nmgpu_job_wait_seconds_count 7\n");
-    answer_clear(&answer);
 }
 
-static void metrics_do_not_wait_for_the_disk(void **state)
+CASE(metrics_do_not_wait_for_the_disk, harness)
 {
-    struct harness *harness = *state;
     harness->is_barrier_held = true;
-    struct answer answer = client_get(harness, "/metrics");
+    _cleanup_(answer_clear) struct answer answer = client_get(harness, "/metrics");
     assert_int_equal(answer.status, 200);
-    answer_clear(&answer);
 }
 
-static void users_beyond_the_limit_are_one(void **state)
+CASE(users_beyond_the_limit_are_one, harness)
 {
-    struct harness *harness = *state;
     struct fairshare *fairshare = sched_fairshare(harness->core.sched);
     for (uint32_t i = 0; i < LIMIT_METRICS_USERS + 3; i++)
         fairshare_account(fairshare, 70000 + i, ACCOUNT_USER)->gpu_milli = 1500;
-    struct answer answer = client_get(harness, "/metrics");
+    _cleanup_(answer_clear) struct answer answer = client_get(harness, "/metrics");
     assert_has(&answer, "mgpu_user_gpus{user=\"70099\"} 1.5\nmgpu_user_gpus{user=\"(other)\"} 4.5\n");
     assert_null(strstr(answer.body, "70100"));
-    answer_clear(&answer);
 }
 
-static void a_node_that_has_not_connected_is_down_since_the_start(void **state)
+CASE(a_node_that_has_not_connected_is_down_since_the_start, harness)
 {
-    struct harness *harness = *state;
     harness->has_absent_node = true;
-    struct answer answer = client_get(harness, "/metrics");
+    _cleanup_(answer_clear) struct answer answer = client_get(harness, "/metrics");
     assert_has(&answer, "mgpu_node_up{node=\"absent\"} 0\n");
     const char *silence = strstr(answer.body, "mgpu_node_silence_seconds{node=\"absent\"} ");
     assert_non_null(silence);
     assert_true(strtod(strchr(silence, ' '), NULL) < 600); // and not since the machine started
-    answer_clear(&answer);
 }
 
-static void labels_are_escaped(void **state)
+TEST(labels_are_escaped)
 {
-    char *label = exposition_label("model", "a\"b\\c\nd\xff");
+    _cleanup_free_ char *label = exposition_label("model", "a\"b\\c\nd\xff");
     assert_string_equal(label, "model=\"a\\\"b\\\\c\\\\x0ad\\\\xff\"");
-    free(label);
 }
 
-static void units_end_the_names(void **state)
+TEST(units_end_the_names)
 {
     size_t count;
     const struct metric *metrics = metrics_all(&count);
@@ -124,9 +104,9 @@ static void units_end_the_names(void **state)
     }
 }
 
-static void the_manual_has_a_row_of_each(void **state)
+TEST(the_manual_has_a_row_of_each)
 {
-    struct buffer manual = { 0 };
+    _cleanup_buffer_ struct buffer manual = { 0 };
     size_t count, missing = 0;
     const struct metric *metrics = metrics_all(&count);
     assert_int_equal(file_read(AT_FDCWD, MANUAL "/metrics.md", 1U << 20, &manual), 0);
@@ -139,23 +119,4 @@ static void the_manual_has_a_row_of_each(void **state)
         free(row);
     }
     assert_int_equal(missing, 0);
-    buffer_clear(&manual);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, start, stop)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(plain_text_is_what_everybody_gets),
-        CASE(openmetrics_has_families_units_and_an_end),
-        CASE(buckets_add_up),
-        CASE(metrics_do_not_wait_for_the_disk),
-        CASE(users_beyond_the_limit_are_one),
-        CASE(a_node_that_has_not_connected_is_down_since_the_start),
-        cmocka_unit_test(labels_are_escaped),
-        cmocka_unit_test(units_end_the_names),
-        cmocka_unit_test(the_manual_has_a_row_of_each),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

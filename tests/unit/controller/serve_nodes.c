@@ -7,30 +7,19 @@
 #include "serve_harness.h"
 #include "unit_test.h"
 
-static int start(void **state)
-{
-    *state = harness_new();
-    return 0;
-}
-
-static int stop(void **state)
-{
-    harness_free(*state);
-    return 0;
-}
+#define CASE(name, harness) TEST_ON(name, struct harness *harness, harness_start, harness_stop)
 
 static void assert_refused(
-    void **state, const char *path, const char *body, unsigned status, const char *words)
+    struct harness *harness, const char *path, const char *body, unsigned status, const char *words)
 {
-    struct answer answer = client_post(*state, path, body);
+    _cleanup_(answer_clear) struct answer answer = client_post(harness, path, body);
     assert_int_equal(answer.status, status);
     if (strstr(answer.body, words) == NULL)
         print_message("%s\n", answer.body);
     assert_non_null(strstr(answer.body, words));
-    answer_clear(&answer);
 }
 
-static void a_token_with_senseless_wishes_is_refused(void **state)
+CASE(a_token_with_senseless_wishes_is_refused, harness)
 {
     static const struct {
         const char *body;
@@ -45,26 +34,15 @@ static void a_token_with_senseless_wishes_is_refused(void **state)
         { "{\"hots\":\"a\"}", 400, "host" },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        assert_refused(state, "/api/v1/nodes/tokens", rows[i].body, rows[i].status, rows[i].words);
+        assert_refused(harness, "/api/v1/nodes/tokens", rows[i].body, rows[i].status, rows[i].words);
 }
 
-static void only_machines_that_joined_are_forgotten(void **state)
+CASE(only_machines_that_joined_are_forgotten, harness)
 {
-    struct harness *harness = *state;
-    assert_refused(state, "/api/v1/nodes/nobody/forget", "{}", 404, "there is no node");
-    assert_refused(state, "/api/v1/nodes/box/forget", "{}", 400, "mgpud runs on");
+    assert_refused(harness, "/api/v1/nodes/nobody/forget", "{}", 404, "there is no node");
+    assert_refused(harness, "/api/v1/nodes/box/forget", "{}", 400, "mgpud runs on");
     assert_int_equal(harness->nodes_cut, 0);
-    struct answer answer = client_post(harness, "/api/v1/nodes/gpu1/forget", "{}");
+    _cleanup_(answer_clear) struct answer answer = client_post(harness, "/api/v1/nodes/gpu1/forget", "{}");
     assert_int_equal(answer.status, 200);
     assert_int_equal(harness->nodes_cut, 1);
-    answer_clear(&answer);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_token_with_senseless_wishes_is_refused, start, stop),
-        cmocka_unit_test_setup_teardown(only_machines_that_joined_are_forgotten, start, stop),
-    };
-    return cmocka_run_group_tests_name("serve_nodes", tests, NULL, NULL);
 }

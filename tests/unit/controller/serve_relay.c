@@ -27,11 +27,7 @@ static int start(void **state)
     return 0;
 }
 
-static int stop(void **state)
-{
-    harness_free(*state);
-    return 0;
-}
+#define CASE(name, harness) TEST_ON(name, struct harness *harness, start, harness_stop)
 
 static int join(struct harness *harness, const char *query)
 {
@@ -57,10 +53,9 @@ static void assert_agent_gets(struct harness *harness, const char *bytes)
     assert_string_equal(got, bytes);
 }
 
-static void bytes_pass_both_ways_unread(void **state)
+CASE(bytes_pass_both_ways_unread, harness)
 {
-    struct harness *harness = *state;
-    int fd = join(harness, "?rows=40&columns=120&position=77");
+    _cleanup_close_ int fd = join(harness, "?rows=40&columns=120&position=77");
     assert_int_equal(harness->terminal.rows, 40);
     assert_int_equal(harness->terminal.columns, 120);
     assert_int_equal(harness->terminal.position, 77);
@@ -69,24 +64,20 @@ static void bytes_pass_both_ways_unread(void **state)
     assert_agent_gets(harness, "GET / HTTP/1.1\r\n\r\n");
     assert_int_equal(send(harness->agent_fd, "back", 4, MSG_NOSIGNAL), 4);
     free(client_read_until(harness, fd, "back"));
-    close(fd);
 }
 
-static void what_came_with_the_request_is_passed_on(void **state)
+CASE(what_came_with_the_request_is_passed_on, harness)
 {
-    struct harness *harness = *state;
     static const char request[] = "GET /api/v1/jobs/3/terminal HTTP/1.1\r\n" UPGRADE "early";
-    int fd = client_connect(harness);
+    _cleanup_close_ int fd = client_connect(harness);
     assert_true(client_send(harness, fd, request, strlen(request)));
     free(client_read_until(harness, fd, "\r\n\r\n"));
     assert_agent_gets(harness, "early");
     assert_true(harness->terminal.position == TERMINAL_LAST_SCREEN);
-    close(fd);
 }
 
-static void the_end_of_one_side_is_that_of_the_other(void **state)
+CASE(the_end_of_one_side_is_that_of_the_other, harness)
 {
-    struct harness *harness = *state;
     char byte;
     int fd = join(harness, "");
     assert_int_equal(send(harness->agent_fd, "last", 4, MSG_NOSIGNAL), 4);
@@ -104,11 +95,10 @@ static void the_end_of_one_side_is_that_of_the_other(void **state)
 
 /* More than mgpud holds waits in the socket when the node's end goes and takes no more of the client's bytes.
  */
-static void last_words_arrive_though_the_node_takes_no_more(void **state)
+CASE(last_words_arrive_though_the_node_takes_no_more, harness)
 {
-    struct harness *harness = *state;
     static char block[65536];
-    int fd = join(harness, "");
+    _cleanup_close_ int fd = join(harness, "");
     size_t sent = 0, got = 0;
     for (int idle = 0; idle < 20;) {
         ssize_t n = send(harness->agent_fd, block, sizeof(block), MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -128,14 +118,12 @@ static void last_words_arrive_though_the_node_takes_no_more(void **state)
         harness_turn(harness, 1);
     }
     assert_int_equal(got, sent);
-    close(fd);
 }
 
-static void a_client_that_does_not_read_makes_the_node_wait(void **state)
+CASE(a_client_that_does_not_read_makes_the_node_wait, harness)
 {
-    struct harness *harness = *state;
     harness->is_log_large = true;
-    int fd = join(harness, "");
+    _cleanup_close_ int fd = join(harness, "");
     uint64_t before;
     do { // until nothing moves any more
         before = harness->agent_sent;
@@ -150,14 +138,12 @@ static void a_client_that_does_not_read_makes_the_node_wait(void **state)
     for (int i = 0; i < 100 && harness->agent_sent == before; i++)
         free(client_read_until(harness, fd, "xxxx"));
     assert_true(harness->agent_sent > before);
-    close(fd);
 }
 
-static void a_node_that_does_not_read_makes_the_client_wait(void **state)
+CASE(a_node_that_does_not_read_makes_the_client_wait, harness)
 {
-    struct harness *harness = *state;
     static char block[65536];
-    int fd = join(harness, "");
+    _cleanup_close_ int fd = join(harness, "");
     size_t sent = 0;
     for (int idle = 0; idle < 20;) {
         ssize_t n = send(fd, block, sizeof(block), MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -173,17 +159,14 @@ static void a_node_that_does_not_read_makes_the_client_wait(void **state)
         harness_turn(harness, 1);
     }
     assert_int_equal(got, sent);
-    close(fd);
 }
 
-static void who_may_not_join_gets_a_plain_answer(void **state)
+CASE(who_may_not_join_gets_a_plain_answer, harness)
 {
-    struct harness *harness = *state;
-    struct job *waiting = harness_add_job(harness, 4, getuid(), JOB_QUEUED);
+    (void)harness_add_job(harness, 4, getuid(), JOB_QUEUED);
     (void)harness_add_job(harness, 5, getuid(), JOB_DONE);
     struct job *strange = harness_add_job(harness, 6, getuid() + 1, JOB_RUNNING);
     strange->started_ms = 1;
-    (void)waiting;
     static const struct {
         const char *request;
         unsigned status;
@@ -214,9 +197,8 @@ static void who_may_not_join_gets_a_plain_answer(void **state)
     }
 }
 
-static void a_node_that_cannot_join_says_why(void **state)
+CASE(a_node_that_cannot_join_says_why, harness)
 {
-    struct harness *harness = *state;
     harness->log_error = ENOTTY;
     struct answer answer = client_ask(harness, "GET /api/v1/jobs/3/terminal HTTP/1.1\r\n" UPGRADE);
     assert_int_equal(answer.status, 409);
@@ -228,9 +210,8 @@ static void a_node_that_cannot_join_says_why(void **state)
     answer_clear(&answer);
 }
 
-static void one_user_may_not_hold_all_terminals(void **state)
+CASE(one_user_may_not_hold_all_terminals, harness)
 {
-    struct harness *harness = *state;
     int fds[LIMIT_USER_TERMINALS];
     harness->keeps_streams = true;
     for (size_t i = 0; i < LIMIT_USER_TERMINALS; i++)
@@ -244,21 +225,4 @@ static void one_user_may_not_hold_all_terminals(void **state)
     fds[0] = join(harness, "");
     for (size_t i = 0; i < LIMIT_USER_TERMINALS; i++)
         close(fds[i]);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
-    const struct CMUnitTest tests[] = {
-        TEST(bytes_pass_both_ways_unread),
-        TEST(what_came_with_the_request_is_passed_on),
-        TEST(the_end_of_one_side_is_that_of_the_other),
-        TEST(last_words_arrive_though_the_node_takes_no_more),
-        TEST(a_client_that_does_not_read_makes_the_node_wait),
-        TEST(a_node_that_does_not_read_makes_the_client_wait),
-        TEST(who_may_not_join_gets_a_plain_answer),
-        TEST(a_node_that_cannot_join_says_why),
-        TEST(one_user_may_not_hold_all_terminals),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,105 +11,87 @@
 #include "serve_harness.h"
 #include "unit_test.h"
 
-static int start(void **state)
-{
-    *state = harness_new();
-    return 0;
-}
+#define CASE(name, harness) TEST_ON(name, struct harness *harness, harness_start, harness_stop)
 
-static int stop(void **state)
+CASE(health_needs_no_identity, harness)
 {
-    harness_free(*state);
-    return 0;
-}
-
-static void health_needs_no_identity(void **state)
-{
-    struct answer answer = client_get(*state, "/healthz");
+    _cleanup_(answer_clear) struct answer answer = client_get(harness, "/healthz");
     assert_int_equal(answer.status, 200);
     assert_string_equal(answer.body, "ok\n");
-    answer_clear(&answer);
 }
 
-static void an_unknown_path_is_404_with_a_hint(void **state)
+CASE(an_unknown_path_is_404_with_a_hint, harness)
 {
-    struct answer answer = client_get(*state, "/api/v1/jbos");
+    _cleanup_(answer_clear) struct answer answer = client_get(harness, "/api/v1/jbos");
     assert_int_equal(answer.status, 404);
     assert_string_equal(answer_string(&answer, "code"), "not_found");
     assert_string_equal(answer_string(&answer, "hint"), "GET /openapi.json lists all paths");
     assert_non_null(strstr(answer.head, "application/problem+json"));
-    answer_clear(&answer);
 }
 
-static void a_wrong_method_is_405_and_tells_the_right_ones(void **state)
+CASE(a_wrong_method_is_405_and_tells_the_right_ones, harness)
 {
-    struct answer answer = client_ask(*state, "DELETE /api/v1/jobs HTTP/1.1\r\nHost: x\r\n\r\n");
+    struct answer answer = client_ask(harness, "DELETE /api/v1/jobs HTTP/1.1\r\nHost: x\r\n\r\n");
     assert_int_equal(answer.status, 405);
     assert_non_null(strstr(answer.head, "Allow: POST, GET, HEAD\r\n"));
     answer_clear(&answer);
-    answer = client_get(*state, "/api/v1/jobs/1/cancel");
+    answer = client_get(harness, "/api/v1/jobs/1/cancel");
     assert_int_equal(answer.status, 405);
     assert_non_null(strstr(answer.head, "Allow: POST\r\n"));
     answer_clear(&answer);
 }
 
-static void a_job_number_that_is_none_is_404(void **state)
+CASE(a_job_number_that_is_none_is_404, harness)
 {
     static const char *const paths[] = { "/api/v1/jobs/x", "/api/v1/jobs/0", "/api/v1/jobs/-1",
         "/api/v1/jobs/01", "/api/v1/jobs/99999999999999999999", "/api/v1/jobs/", "/api/v1/jobs/1/logs" };
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-        struct answer answer = client_get(*state, paths[i]);
+        struct answer answer = client_get(harness, paths[i]);
         assert_int_equal(answer.status, 404);
         answer_clear(&answer);
     }
 }
 
-static void an_unknown_query_parameter_is_refused_with_the_nearest(void **state)
+CASE(an_unknown_query_parameter_is_refused_with_the_nearest, harness)
 {
-    struct answer answer = client_get(*state, "/api/v1/jobs?sate=queued");
+    _cleanup_(answer_clear) struct answer answer = client_get(harness, "/api/v1/jobs?sate=queued");
     assert_int_equal(answer.status, 400);
     assert_string_equal(answer_string(&answer, "hint"), "did you mean 'state'?");
-    answer_clear(&answer);
 }
 
-static void head_answers_as_get_without_a_body(void **state)
+CASE(head_answers_as_get_without_a_body, harness)
 {
-    struct answer answer = client_ask(*state, "HEAD /api/v1/version HTTP/1.1\r\nHost: x\r\n\r\n");
+    _cleanup_(answer_clear) struct answer answer =
+        client_ask(harness, "HEAD /api/v1/version HTTP/1.1\r\nHost: x\r\n\r\n");
     assert_int_equal(answer.status, 200);
     assert_non_null(strstr(answer.head, "Content-Length: "));
     assert_int_equal(answer.length, 0);
-    answer_clear(&answer);
 }
 
-static void a_connection_serves_many_requests(void **state)
+CASE(a_connection_serves_many_requests, harness)
 {
-    int fd = client_connect(*state);
+    _cleanup_close_ int fd = client_connect(harness);
     static const char both[] = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
                                "GET /api/v1/version HTTP/1.1\r\nHost: x\r\n\r\n";
-    assert_true(client_send(*state, fd, both, sizeof(both) - 1));
-    char *text = client_read_until(*state, fd, "\"epoch\":4");
+    assert_true(client_send(harness, fd, both, sizeof(both) - 1));
+    _cleanup_free_ char *text = client_read_until(harness, fd, "\"epoch\":4");
     assert_non_null(strstr(text, "ok\n"));
     assert_non_null(strstr(text, "\"epoch\":4"));
-    free(text);
-    close(fd);
 }
 
-static void an_old_client_is_answered_and_closed(void **state)
+CASE(an_old_client_is_answered_and_closed, harness)
 {
-    int fd = client_connect(*state);
+    _cleanup_close_ int fd = client_connect(harness);
     static const char ask[] = "GET /healthz HTTP/1.0\r\n\r\n";
-    assert_true(client_send(*state, fd, ask, sizeof(ask) - 1));
-    struct answer answer = client_receive(*state, fd, false);
+    assert_true(client_send(harness, fd, ask, sizeof(ask) - 1));
+    _cleanup_(answer_clear) struct answer answer = client_receive(harness, fd, false);
     assert_int_equal(answer.status, 200);
     assert_non_null(strstr(answer.head, "Connection: close"));
-    assert_true(client_is_closed(*state, fd));
-    answer_clear(&answer);
-    close(fd);
+    assert_true(client_is_closed(harness, fd));
 }
 
-static void gpus_show_what_is_on_them(void **state)
+CASE(gpus_show_what_is_on_them, harness)
 {
-    struct harness *harness = *state;
     struct job *job = harness_add_job(harness, 5, 0, JOB_RUNNING);
     gpu_grants_add(&job->grants, 1, "GPU-1", 0, 0);
     struct answer answer = client_get(harness, "/api/v1/gpus");
@@ -130,9 +112,8 @@ static void gpus_show_what_is_on_them(void **state)
     answer_clear(&answer);
 }
 
-static void gpus_are_cut_by_state_and_the_rest_is_counted(void **state)
+CASE(gpus_are_cut_by_state_and_the_rest_is_counted, harness)
 {
-    struct harness *harness = *state;
     struct answer answer = client_get(harness, "/api/v1/gpus?top=1"); // both are free
     assert_true(answer_has(&answer, "\"index\":0"));
     assert_false(answer_has(&answer, "\"index\":1"));
@@ -151,9 +132,9 @@ static void gpus_are_cut_by_state_and_the_rest_is_counted(void **state)
     answer_clear(&answer);
 }
 
-static void openapi_has_every_route(void **state)
+CASE(openapi_has_every_route, harness)
 {
-    struct answer answer = client_get(*state, "/openapi.json");
+    _cleanup_(answer_clear) struct answer answer = client_get(harness, "/openapi.json");
     assert_int_equal(answer.status, 200);
     json_t *body = json_loads(answer.body, 0, NULL);
     assert_non_null(body);
@@ -168,18 +149,16 @@ static void openapi_has_every_route(void **state)
                                                                            : "delete"));
     }
     json_decref(body);
-    answer_clear(&answer);
 }
 
-static void limits_are_public(void **state)
+CASE(limits_are_public, harness)
 {
-    struct answer answer = client_get(*state, "/api/v1/limits");
+    _cleanup_(answer_clear) struct answer answer = client_get(harness, "/api/v1/limits");
     assert_int_equal(answer.status, 200);
     assert_true(answer_has(&answer, "{\"name\":\"body_bytes\",\"value\":2097152"));
-    answer_clear(&answer);
 }
 
-static void a_controller_that_may_not_lead_any_more_answers_nothing(void **state)
+TEST_WITH(a_controller_that_may_not_lead_any_more_answers_nothing, harness_start, harness_stop)
 {
     struct harness *harness = *state;
     harness->is_deposed = true;
@@ -190,31 +169,9 @@ static void a_controller_that_may_not_lead_any_more_answers_nothing(void **state
     assert_int_equal(harness->barriers, 0);
 }
 
-static void a_single_controller_has_no_cluster(void **state)
+CASE(a_single_controller_has_no_cluster, harness)
 {
-    struct answer answer = client_get(*state, "/api/v1/cluster");
+    _cleanup_(answer_clear) struct answer answer = client_get(harness, "/api/v1/cluster");
     assert_int_equal(answer.status, 200);
     assert_string_equal(answer_string(&answer, "role"), "only");
-    answer_clear(&answer);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(health_needs_no_identity, start, stop),
-        cmocka_unit_test_setup_teardown(an_unknown_path_is_404_with_a_hint, start, stop),
-        cmocka_unit_test_setup_teardown(a_wrong_method_is_405_and_tells_the_right_ones, start, stop),
-        cmocka_unit_test_setup_teardown(a_job_number_that_is_none_is_404, start, stop),
-        cmocka_unit_test_setup_teardown(an_unknown_query_parameter_is_refused_with_the_nearest, start, stop),
-        cmocka_unit_test_setup_teardown(head_answers_as_get_without_a_body, start, stop),
-        cmocka_unit_test_setup_teardown(a_connection_serves_many_requests, start, stop),
-        cmocka_unit_test_setup_teardown(an_old_client_is_answered_and_closed, start, stop),
-        cmocka_unit_test_setup_teardown(gpus_show_what_is_on_them, start, stop),
-        cmocka_unit_test_setup_teardown(gpus_are_cut_by_state_and_the_rest_is_counted, start, stop),
-        cmocka_unit_test_setup_teardown(openapi_has_every_route, start, stop),
-        cmocka_unit_test_setup_teardown(limits_are_public, start, stop),
-        cmocka_unit_test_setup_teardown(a_controller_that_may_not_lead_any_more_answers_nothing, start, stop),
-        cmocka_unit_test_setup_teardown(a_single_controller_has_no_cluster, start, stop),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

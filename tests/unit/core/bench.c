@@ -242,13 +242,19 @@ int bench_close(void **state)
     return 0;
 }
 
+struct job_spec *bench_spec(const char *command)
+{
+    struct job_spec *spec = xcalloc(1, sizeof(*spec));
+    job_spec_init(spec);
+    strings_add(&spec->command, command);
+    spec->cwd = xstrdup("/");
+    return spec;
+}
+
 void bench_submit(struct bench *bench, uint32_t uid, uint32_t gpus, const char *key, void *request)
 {
     struct identity who = { .is_known = true, .uid = uid, .gid = uid };
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "true");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("true");
     spec->ask.gpus = gpus;
     spec->submit_key = xstrdup(key);
     core_submit(bench->core, bench->now_ms, bench->now_ms, &who, spec, NULL, request);
@@ -285,6 +291,12 @@ void bench_settle(struct bench *bench)
         core_on_durable(bench->core, id);
         bench_turn(bench);
     }
+}
+
+void bench_submit_spec(struct bench *bench, const struct identity *who, struct job_spec *spec, void *request)
+{
+    core_submit(bench->core, bench->now_ms, bench->now_ms, who, spec, NULL, request);
+    bench_settle(bench);
 }
 
 static int hello(struct bench *bench, uint32_t link, uint32_t gpus, const struct message_hello *fixed,

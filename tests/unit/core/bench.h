@@ -77,6 +77,10 @@ void bench_restart(struct bench *bench, struct job *job);
 void bench_restart_all(struct bench *bench);
 void bench_configure(struct bench *bench); // what its options say now holds from now on
 
+/* A request that is complete, and its way through the core until all is settled. */
+struct job_spec *bench_spec(const char *command);
+void bench_submit_spec(struct bench *bench, const struct identity *who, struct job_spec *spec, void *request);
+
 /* A request for this many GPUs by `uid`; `key` may be NULL. The request's address is its name in answers. */
 void bench_submit(struct bench *bench, uint32_t uid, uint32_t gpus, const char *key, void *request);
 void bench_turn(struct bench *bench);

@@ -8,6 +8,8 @@
 #include "base/memory.h"
 #include "memory_store.h"
 
+#define CASE(name, b) TEST_ON(name, struct bench *b, bench_open_with_two, bench_close)
+
 #define PID   8123U
 #define START 4711U
 #define GIB   (1ULL << 30)
@@ -79,9 +81,8 @@ static int code(const struct bench *b, const void *request)
     return answer == NULL ? 1 : answer->code;
 }
 
-static void adoption_is_created_once_its_node_has_reported_the_process(void **state)
+CASE(adoption_is_created_once_its_node_has_reported_the_process, b)
 {
-    struct bench *b = *state;
     uint64_t question = ask(b, &owner, 1, NULL, &one);
     assert_null(bench_answer(b, &one));
     say(b, (struct message_process_info){ .question = question });
@@ -94,9 +95,8 @@ static void adoption_is_created_once_its_node_has_reported_the_process(void **st
     assert_non_null(bench_sent(b, MESSAGE_LAUNCH, 11));
 }
 
-static void what_its_node_refuses_is_refused(void **state)
+CASE(what_its_node_refuses_is_refused, b)
 {
-    struct bench *b = *state;
     char text[] = "there is no process 8123";
     say(b, (struct message_process_info){
                .question = ask(b, &owner, 1, NULL, &one), .error = ESRCH, .text = text });
@@ -104,9 +104,8 @@ static void what_its_node_refuses_is_refused(void **state)
     assert_null(core_job(b->core, 11));
 }
 
-static void a_process_of_another_is_for_operators_and_stays_its_owners(void **state)
+CASE(a_process_of_another_is_for_operators_and_stays_its_owners, b)
 {
-    struct bench *b = *state;
     say(b, (struct message_process_info){ .question = ask(b, &owner, 1, NULL, &one), .uid = 1001 });
     assert_int_equal(code(b, &one), -EPERM);
     say(b, (struct message_process_info){ .question = ask(b, &admin, 1, NULL, &two), .uid = 1001 });
@@ -114,17 +113,15 @@ static void a_process_of_another_is_for_operators_and_stays_its_owners(void **st
     assert_int_equal(core_job(b->core, 11)->uid, 1001);
 }
 
-static void a_process_is_adopted_once(void **state)
+CASE(a_process_is_adopted_once, b)
 {
-    struct bench *b = *state;
     adopt(b, 1, NULL, &one);
     adopt(b, 1, NULL, &two);
     assert_int_equal(code(b, &two), -EEXIST);
 }
 
-static void it_must_ask_for_the_gpus_that_its_process_is_on(void **state)
+CASE(it_must_ask_for_the_gpus_that_its_process_is_on, b)
 {
-    struct bench *b = *state;
     char both[] = "0,1";
     adopt(b, 0, NULL, &one);
     assert_int_equal(code(b, &one), -EINVAL);
@@ -135,9 +132,8 @@ static void it_must_ask_for_the_gpus_that_its_process_is_on(void **state)
     assert_string_equal(core_job(b->core, 11)->ask->gpu_ids, "box:0,1");
 }
 
-static void a_process_on_the_gpu_of_a_job_is_refused(void **state)
+CASE(a_process_on_the_gpu_of_a_job_is_refused, b)
 {
-    struct bench *b = *state;
     char seen[] = "0";
     bench_submit(b, 1001, 2, NULL, &one);
     bench_settle(b);
@@ -148,9 +144,8 @@ static void a_process_on_the_gpu_of_a_job_is_refused(void **state)
     assert_int_equal(core_job(b->core, 12)->state, JOB_QUEUED);
 }
 
-static void gpu_used_by_the_adopted_process_alone_is_free_for_its_adoption_only(void **state)
+CASE(gpu_used_by_the_adopted_process_alone_is_free_for_its_adoption_only, b)
 {
-    struct bench *b = *state;
     char seen[] = "0";
     see(b, 0, 0);
     bench_submit(b, 1001, 2, NULL, &one);
@@ -161,9 +156,8 @@ static void gpu_used_by_the_adopted_process_alone_is_free_for_its_adoption_only(
     assert_int_equal(core_job(b->core, 11)->state, JOB_QUEUED);
 }
 
-static void another_external_process_delays_the_adoption(void **state)
+CASE(another_external_process_delays_the_adoption, b)
 {
-    struct bench *b = *state;
     char seen[] = "0";
     see(b, 0, 4 * GIB);
     adopt(b, 0, seen, &one);
@@ -172,9 +166,8 @@ static void another_external_process_delays_the_adoption(void **state)
     assert_int_equal(core_job(b->core, 11)->state, JOB_STARTING);
 }
 
-static void one_whose_process_ends_while_it_waits_is_cancelled(void **state)
+CASE(one_whose_process_ends_while_it_waits_is_cancelled, b)
 {
-    struct bench *b = *state;
     char text[] = "process 8123 ended while it waited to be adopted";
     bench_submit(b, 1001, 2, NULL, &one);
     bench_settle(b);
@@ -185,9 +178,8 @@ static void one_whose_process_ends_while_it_waits_is_cancelled(void **state)
     assert_string_equal(core_job(b->core, 12)->text, text);
 }
 
-static void one_that_waits_ends_with_the_boot_of_its_node(void **state)
+CASE(one_that_waits_ends_with_the_boot_of_its_node, b)
 {
-    struct bench *b = *state;
     bench_submit(b, 1001, 2, NULL, &one);
     bench_settle(b);
     adopt(b, 1, NULL, &two);
@@ -201,9 +193,8 @@ static void one_that_waits_ends_with_the_boot_of_its_node(void **state)
     assert_int_equal(core_job(b->core, 12)->end, END_CANCELLED);
 }
 
-static void a_question_ends_with_its_link(void **state)
+CASE(a_question_ends_with_its_link, b)
 {
-    struct bench *b = *state;
     (void)ask(b, &owner, 1, NULL, &one);
     core_link_down(b->core, b->now_ms, b->now_ms, 1);
     bench_settle(b);
@@ -212,27 +203,24 @@ static void a_question_ends_with_its_link(void **state)
     assert_int_equal(code(b, &two), -EHOSTDOWN);
 }
 
-static void a_question_ends_when_its_node_comes_on_another_link(void **state)
+CASE(a_question_ends_when_its_node_comes_on_another_link, b)
 {
-    struct bench *b = *state;
     (void)ask(b, &owner, 1, NULL, &one);
     assert_int_equal(bench_hello(b, 2, "boot", 2, NULL, 0), 0);
     bench_settle(b);
     assert_int_equal(code(b, &one), -EHOSTDOWN);
 }
 
-static void adoption_of_a_disconnected_client_is_dropped(void **state)
+CASE(adoption_of_a_disconnected_client_is_dropped, b)
 {
-    struct bench *b = *state;
     uint64_t question = ask(b, &owner, 1, NULL, &one);
     core_forget(b->core, &one);
     say(b, (struct message_process_info){ .question = question });
     assert_null(core_job(b->core, 11));
 }
 
-static void the_gpu_of_a_process_that_was_let_go_is_closed_at_once(void **state)
+CASE(the_gpu_of_a_process_that_was_let_go_is_closed_at_once, b)
 {
-    struct bench *b = *state;
     char seen[] = "0";
     see(b, 0, 0);
     adopt(b, 0, seen, &one);
@@ -274,9 +262,8 @@ static const struct sent *stop_after_restart(struct bench *b, const struct sent 
     return bench_sent(b, MESSAGE_STOP, 11);
 }
 
-static void a_process_that_was_to_be_ended_still_is_after_a_restart(void **state)
+CASE(a_process_that_was_to_be_ended_still_is_after_a_restart, b)
 {
-    struct bench *b = *state;
     const struct sent launch = *run_adopted(b);
     core_cancel_process(b->core, b->now_ms, b->now_ms, &owner, 11, 500, &two);
     bench_settle(b);
@@ -288,9 +275,8 @@ static void a_process_that_was_to_be_ended_still_is_after_a_restart(void **state
     assert_int_equal(after->grace_ms, before.grace_ms);
 }
 
-static void terms_of_a_second_cancel_hold_after_a_restart(void **state)
+CASE(terms_of_a_second_cancel_hold_after_a_restart, b)
 {
-    struct bench *b = *state;
     const struct sent launch = *run_adopted(b);
     core_cancel(b->core, b->now_ms, b->now_ms, &owner, 11, -1, &two);
     bench_settle(b);
@@ -302,9 +288,8 @@ static void terms_of_a_second_cancel_hold_after_a_restart(void **state)
     assert_int_equal(after->grace_ms, 0);
 }
 
-static void an_operator_cannot_have_the_process_ended(void **state)
+CASE(an_operator_cannot_have_the_process_ended, b)
 {
-    struct bench *b = *state;
     const struct identity operator= { .is_known = true, .uid = 78, .role = ROLE_OPERATOR };
     (void)run_adopted(b);
     core_cancel_process(b->core, b->now_ms, b->now_ms, &operator, 11, 0, &two);
@@ -312,9 +297,8 @@ static void an_operator_cannot_have_the_process_ended(void **state)
     assert_int_equal(bench_sent(b, MESSAGE_STOP, 11)->signal, SIGTERM);
 }
 
-static void a_cancel_that_says_nothing_new_makes_no_event(void **state)
+CASE(a_cancel_that_says_nothing_new_makes_no_event, b)
 {
-    struct bench *b = *state;
     (void)run_adopted(b);
     core_cancel(b->core, b->now_ms, b->now_ms, &owner, 11, 500, &two);
     bench_settle(b);
@@ -326,10 +310,9 @@ static void a_cancel_that_says_nothing_new_makes_no_event(void **state)
     assert_non_null(bench_sent(b, MESSAGE_STOP, 11)); // but it is told again
 }
 
-static void process_of_an_adoption_cannot_be_edited(void **state)
+CASE(process_of_an_adoption_cannot_be_edited, b)
 {
-    struct bench *b = *state;
-    struct job_ask edit;
+    _cleanup_(job_ask_clear) struct job_ask edit;
     bench_submit(b, 1001, 2, NULL, &one);
     bench_settle(b);
     adopt(b, 1, NULL, &two);
@@ -338,33 +321,4 @@ static void process_of_an_adoption_cannot_be_edited(void **state)
     core_edit(b->core, b->now_ms, b->now_ms, &owner, 12, &edit, NULL, NULL, &three);
     bench_settle(b);
     assert_int_equal(code(b, &three), -EINVAL);
-    job_ask_clear(&edit);
-}
-
-#define ADOPT_TEST(name) cmocka_unit_test_setup_teardown(name, bench_open_with_two, bench_close)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ADOPT_TEST(adoption_is_created_once_its_node_has_reported_the_process),
-        ADOPT_TEST(what_its_node_refuses_is_refused),
-        ADOPT_TEST(a_process_of_another_is_for_operators_and_stays_its_owners),
-        ADOPT_TEST(a_process_is_adopted_once),
-        ADOPT_TEST(it_must_ask_for_the_gpus_that_its_process_is_on),
-        ADOPT_TEST(a_process_on_the_gpu_of_a_job_is_refused),
-        ADOPT_TEST(gpu_used_by_the_adopted_process_alone_is_free_for_its_adoption_only),
-        ADOPT_TEST(another_external_process_delays_the_adoption),
-        ADOPT_TEST(one_whose_process_ends_while_it_waits_is_cancelled),
-        ADOPT_TEST(one_that_waits_ends_with_the_boot_of_its_node),
-        ADOPT_TEST(a_question_ends_with_its_link),
-        ADOPT_TEST(a_question_ends_when_its_node_comes_on_another_link),
-        ADOPT_TEST(adoption_of_a_disconnected_client_is_dropped),
-        ADOPT_TEST(the_gpu_of_a_process_that_was_let_go_is_closed_at_once),
-        ADOPT_TEST(a_process_that_was_to_be_ended_still_is_after_a_restart),
-        ADOPT_TEST(terms_of_a_second_cancel_hold_after_a_restart),
-        ADOPT_TEST(an_operator_cannot_have_the_process_ended),
-        ADOPT_TEST(a_cancel_that_says_nothing_new_makes_no_event),
-        ADOPT_TEST(process_of_an_adoption_cannot_be_edited),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

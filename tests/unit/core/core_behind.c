@@ -105,10 +105,7 @@ static bool is_committed_at_once(struct bench *b, uint64_t id)
 
 static void submit(struct bench *b, uint32_t gpus, int32_t priority, const char *elements, int *request)
 {
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "true");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("true");
     spec->ask.gpus = gpus;
     spec->ask.priority = priority;
     spec->ask.array = elements != NULL ? xstrdup(elements) : NULL;
@@ -207,6 +204,8 @@ static int close_checked(void **state)
     return bench_close(state);
 }
 
+#define CASE(name, b) TEST_ON(name, struct bench *b, open_on, close_checked)
+
 static void expect_behind(const struct bench *b, uint64_t id)
 {
     assert_non_null(job(b, id));
@@ -225,9 +224,8 @@ static void expect_holder(const struct bench *b, uint64_t id)
     assert_true(status.is_running);
 }
 
-static void the_next_element_is_launched_before_the_one_before_it_ends(void **state)
+CASE(the_next_element_is_launched_before_the_one_before_it_ends, b)
 {
-    const struct bench *b = *state;
     expect_behind(b, FOLLOWER);
     expect_holder(b, LEADER);
     assert_int_equal(job(b, FOLLOWER)->state, JOB_STARTING);
@@ -236,9 +234,8 @@ static void the_next_element_is_launched_before_the_one_before_it_ends(void **st
     assert_null(job(b, FOLLOWER + 1)); // one behind each
 }
 
-static void it_counts_as_a_job_that_waits(void **state)
+CASE(it_counts_as_a_job_that_waits, b)
 {
-    struct bench *b = *state;
     const uint64_t *counts = core_counts(b->core)->jobs;
     assert_int_equal(counts[JOB_STARTING], 0);
     assert_int_equal(counts[JOB_RUNNING], 1);
@@ -254,9 +251,8 @@ static void it_counts_as_a_job_that_waits(void **state)
     assert_int_equal(counts[JOB_QUEUED], 10 - 7);
 }
 
-static void it_has_the_gpus_in_the_turn_in_which_that_one_ends(void **state)
+CASE(it_has_the_gpus_in_the_turn_in_which_that_one_ends, b)
 {
-    struct bench *b = *state;
     b->n_published = 0;
     end(b, LEADER);
     expect_holder(b, FOLLOWER);
@@ -269,9 +265,9 @@ static void it_has_the_gpus_in_the_turn_in_which_that_one_ends(void **state)
     expect_holder(b, FOLLOWER + 1);
 }
 
-static void one_of_an_array_at_a_limit_is_behind_another_if_nobody_else_waits(void **state)
+TEST_ON(one_of_an_array_at_a_limit_is_behind_another_if_nobody_else_waits, struct bench *b, open_limited,
+    close_checked)
 {
-    struct bench *b = *state;
     for (uint64_t id = FIRST; id < LEADER; id++)
         run_next(b, id);
     start(b, LEADER);
@@ -281,6 +277,11 @@ static void one_of_an_array_at_a_limit_is_behind_another_if_nobody_else_waits(vo
     expect_behind(b, FOLLOWER + 1);
     assert_null(job(b, FOLLOWER + 2)); // the other GPU is free
 }
+
+TEST_AS(one_of_an_array_at_a_limit_is_behind_another_if_nobody_else_waits_user_limited,
+    run_one_of_an_array_at_a_limit_is_behind_another_if_nobody_else_waits, open_user_limited, close_checked)
+TEST_AS(one_of_an_array_at_a_limit_is_behind_another_if_nobody_else_waits_both_limited,
+    run_one_of_an_array_at_a_limit_is_behind_another_if_nobody_else_waits, open_both_limited, close_checked)
 
 /* The job after the first element waits, and no element is behind another. It is not before the array. */
 static void expect_none_behind(struct bench *b)
@@ -297,7 +298,7 @@ static void expect_none_behind(struct bench *b)
     assert_int_equal(job(b, other)->state, JOB_QUEUED);
 }
 
-static void one_of_an_array_at_its_limit_is_not_put_behind_while_others_wait(void **state)
+TEST_WITH(one_of_an_array_at_its_limit_is_not_put_behind_while_others_wait, open_limited, close_checked)
 {
     static int asked_wide;
     struct bench *b = *state;
@@ -305,17 +306,20 @@ static void one_of_an_array_at_its_limit_is_not_put_behind_while_others_wait(voi
     expect_none_behind(b);
 }
 
-static void one_of_an_array_is_not_put_behind_while_another_job_waits_for_the_same_limit(void **state)
+TEST_ON(one_of_an_array_is_not_put_behind_while_another_job_waits_for_the_same_limit, struct bench *b,
+    open_user_limited, close_checked)
 {
     static int asked_other;
-    struct bench *b = *state;
     submit(b, 1, -1, NULL, &asked_other);
     expect_none_behind(b);
 }
 
-static void without_the_setting_the_next_one_waits(void **state)
+TEST_AS(one_of_an_array_is_not_put_behind_while_another_job_waits_for_the_same_limit_both_limited,
+    run_one_of_an_array_is_not_put_behind_while_another_job_waits_for_the_same_limit, open_both_limited,
+    close_checked)
+
+TEST_ON(without_the_setting_the_next_one_waits, struct bench *b, open_off, close_checked)
 {
-    struct bench *b = *state;
     pass(b, TOOK_MS * 3 / 2); // with it, one would be there by now, and not be late
     assert_null(job(b, FOLLOWER));
     end(b, LEADER);
@@ -323,9 +327,8 @@ static void without_the_setting_the_next_one_waits(void **state)
     assert_null(bench_sent(b, MESSAGE_PREPARE, FOLLOWER));
 }
 
-static void it_is_taken_back_when_that_one_takes_long(void **state)
+CASE(it_is_taken_back_when_that_one_takes_long, b)
 {
-    struct bench *b = *state;
     assert_null(bench_sent(b, MESSAGE_STOP, FOLLOWER));
     pass(b, 10 * AHEAD_MS);
     const struct sent *recall = bench_sent(b, MESSAGE_STOP, FOLLOWER);
@@ -347,9 +350,8 @@ static void it_is_taken_back_when_that_one_takes_long(void **state)
     expect_holder(b, FOLLOWER + 1); // the array itself comes first
 }
 
-static void one_that_is_taken_back_from_a_held_array_waits_until_that_is_released(void **state)
+CASE(one_that_is_taken_back_from_a_held_array_waits_until_that_is_released, b)
 {
-    struct bench *b = *state;
     core_hold(b->core, b->now_ms, b->now_ms, &owner, ARRAY, false, &held[0]);
     settle(b);
     pass(b, 1);
@@ -380,7 +382,7 @@ static bool take_back(struct bench *b, const struct identity *who, void *request
     return is_asked;
 }
 
-static void one_that_a_user_wants_to_change_is_taken_back_and_leaves_time_for_it(void **state)
+TEST_WITH(one_that_a_user_wants_to_change_is_taken_back_and_leaves_time_for_it, open_last, close_checked)
 {
     struct bench *b = *state;
     assert_true(take_back(b, &owner, &asked_back[0]));
@@ -403,9 +405,8 @@ static void one_that_a_user_wants_to_change_is_taken_back_and_leaves_time_for_it
     assert_int_equal(job(b, FOLLOWER)->state, JOB_QUEUED);
 }
 
-static void one_that_is_not_changed_then_starts_again(void **state)
+CASE(one_that_is_not_changed_then_starts_again, b)
 {
-    struct bench *b = *state;
     assert_true(take_back(b, &owner, &asked_back[0]));
     const struct sent launch = launch_of(b, FOLLOWER);
     assert_int_equal(bench_returned(b, 1, &launch), 0);
@@ -421,9 +422,8 @@ static void one_that_is_not_changed_then_starts_again(void **state)
     expect_holder(b, FOLLOWER);
 }
 
-static void a_client_that_waits_for_one_that_begins_instead_is_answered(void **state)
+CASE(a_client_that_waits_for_one_that_begins_instead_is_answered, b)
 {
-    struct bench *b = *state;
     assert_true(take_back(b, &owner, &asked_back[0]));
     end(b, LEADER);
     assert_null(bench_answer(b, &asked_back[0]));
@@ -434,9 +434,8 @@ static void a_client_that_waits_for_one_that_begins_instead_is_answered(void **s
     assert_int_equal(bench_answer(b, &held[0])->code, -EALREADY);
 }
 
-static void a_client_that_waits_for_one_on_a_disconnected_node_is_answered(void **state)
+CASE(a_client_that_waits_for_one_on_a_disconnected_node_is_answered, b)
 {
-    struct bench *b = *state;
     assert_true(take_back(b, &owner, &asked_back[0]));
     core_link_down(b->core, b->now_ms, b->now_ms, 1);
     settle(b);
@@ -447,9 +446,8 @@ static void a_client_that_waits_for_one_on_a_disconnected_node_is_answered(void 
     assert_non_null(strstr(bench_answer(b, &held[0])->err.message, "is about to start on node box"));
 }
 
-static void another_user_cannot_have_it_taken_back(void **state)
+CASE(another_user_cannot_have_it_taken_back, b)
 {
-    struct bench *b = *state;
     const struct identity other = { .is_known = true, .uid = 1001, .gid = 1001 };
     assert_false(take_back(b, &other, &asked_back[0]));
     assert_false(core_take_back(b->core, b->now_ms, b->now_ms, &owner, LEADER));
@@ -459,9 +457,8 @@ static void another_user_cannot_have_it_taken_back(void **state)
     assert_null(bench_sent(b, MESSAGE_STOP, FOLLOWER));
 }
 
-static void to_release_it_is_needless_and_takes_nothing_back(void **state)
+CASE(to_release_it_is_needless_and_takes_nothing_back, b)
 {
-    struct bench *b = *state;
     core_hold(b->core, b->now_ms, b->now_ms, &owner, FOLLOWER, true, &held[0]);
     settle(b);
     assert_int_equal(bench_answer(b, &held[0])->code, 0);
@@ -469,18 +466,16 @@ static void to_release_it_is_needless_and_takes_nothing_back(void **state)
     assert_null(bench_sent(b, MESSAGE_STOP, FOLLOWER));
 }
 
-static void errors_about_it_call_it_queued_as_all_lists_do(void **state)
+CASE(errors_about_it_call_it_queued_as_all_lists_do, b)
 {
-    struct bench *b = *state;
     core_suspend(b->core, b->now_ms, b->now_ms, &owner, FOLLOWER, false, &held[0]);
     settle(b);
     assert_non_null(
         strstr(bench_answer(b, &held[0])->err.message, "is queued: only a running job can be suspended"));
 }
 
-static void it_is_put_behind_when_the_end_is_near_and_not_before(void **state)
+TEST_ON(it_is_put_behind_when_the_end_is_near_and_not_before, struct bench *b, open_briefly, close_checked)
 {
-    struct bench *b = *state;
     assert_null(job(b, FOLLOWER));
     pass(b, TOOK_MS - BRIEF_MS);
     assert_null(job(b, FOLLOWER));
@@ -491,9 +486,8 @@ static void it_is_put_behind_when_the_end_is_near_and_not_before(void **state)
 }
 
 /* One on each GPU; then those on the second become short, and so the first is near its end, too. */
-static void how_long_the_others_take_is_noticed_while_it_runs(void **state)
+TEST_ON(how_long_the_others_take_is_noticed_while_it_runs, struct bench *b, open_two, close_checked)
 {
-    struct bench *b = *state;
     for (uint64_t id = FIRST; id < FIRST + 4; id += 2) {
         start(b, id);
         start(b, id + 1);
@@ -514,9 +508,8 @@ static void how_long_the_others_take_is_noticed_while_it_runs(void **state)
     expect_holder(b, slow);
 }
 
-static void one_that_is_asked_back_and_has_begun_goes_on(void **state)
+CASE(one_that_is_asked_back_and_has_begun_goes_on, b)
 {
-    struct bench *b = *state;
     pass(b, 10 * AHEAD_MS);
     assert_non_null(bench_sent(b, MESSAGE_STOP, FOLLOWER));
     end(b, LEADER);
@@ -527,9 +520,8 @@ static void one_that_is_asked_back_and_has_begun_goes_on(void **state)
 }
 
 /* After a new connection, either may be told first. */
-static void its_reports_may_come_first(void **state)
+CASE(its_reports_may_come_first, b)
 {
-    struct bench *b = *state;
     start(b, FOLLOWER);
     assert_int_equal(job(b, FOLLOWER)->state, JOB_RUNNING);
     expect_behind(b, FOLLOWER);
@@ -540,9 +532,8 @@ static void its_reports_may_come_first(void **state)
     expect_holder(b, FOLLOWER);
 }
 
-static void it_can_be_cancelled(void **state)
+CASE(it_can_be_cancelled, b)
 {
-    struct bench *b = *state;
     core_cancel(b->core, b->now_ms, b->now_ms, &owner, FOLLOWER, -1, &cancelled);
     settle(b);
     assert_int_equal(job(b, FOLLOWER)->state, JOB_STOPPING);
@@ -555,9 +546,8 @@ static void it_can_be_cancelled(void **state)
     assert_false(sched_job_status(b->core->sched, FOLLOWER, b->now_ms, &status));
 }
 
-static void the_end_of_one_with_another_behind_it_waits_for_others(void **state)
+CASE(the_end_of_one_with_another_behind_it_waits_for_others, b)
 {
-    struct bench *b = *state;
     b->n_published = 0;
     assert_false(is_committed_at_once(b, LEADER));
     int64_t began_ms = b->now_ms;
@@ -575,16 +565,14 @@ static void the_end_of_one_with_another_behind_it_waits_for_others(void **state)
     expect_behind(b, FOLLOWER + 1);
 }
 
-static void it_does_not_wait_if_a_client_does(void **state)
+CASE(it_does_not_wait_if_a_client_does, b)
 {
-    struct bench *b = *state;
     core_wait(b->core, LEADER, 1U << JOB_DONE, &waiting);
     assert_true(is_committed_at_once(b, LEADER));
 }
 
-static void it_waits_no_longer_when_a_client_asks(void **state)
+CASE(it_waits_no_longer_when_a_client_asks, b)
 {
-    struct bench *b = *state;
     assert_false(is_committed_at_once(b, LEADER));
     core_barrier(b->core, &waiting);
     bench_turn(b);
@@ -598,9 +586,8 @@ static int64_t patience_at_its_end(const struct bench *b, uint64_t id)
     return core_patience_ms(b->core, core_find(b->core, id), &end);
 }
 
-static void it_does_not_wait_if_the_next_one_is_not_committed_yet(void **state)
+CASE(it_does_not_wait_if_the_next_one_is_not_committed_yet, b)
 {
-    struct bench *b = *state;
     assert_false(is_committed_at_once(b, LEADER));
     expect_behind(b, FOLLOWER + 1);
     assert_int_equal(patience_at_its_end(b, FOLLOWER), 0);
@@ -608,9 +595,8 @@ static void it_does_not_wait_if_the_next_one_is_not_committed_yet(void **state)
     assert_int_not_equal(patience_at_its_end(b, FOLLOWER), 0);
 }
 
-static void it_does_not_wait_if_the_one_behind_it_was_asked_back(void **state)
+CASE(it_does_not_wait_if_the_one_behind_it_was_asked_back, b)
 {
-    struct bench *b = *state;
     assert_int_not_equal(patience_at_its_end(b, LEADER), 0);
     pass(b, 10 * AHEAD_MS);
     assert_int_equal(patience_at_its_end(b, LEADER), 0);
@@ -620,15 +606,13 @@ static void it_does_not_wait_if_the_one_behind_it_was_asked_back(void **state)
     assert_int_equal(patience_at_its_end(b, LEADER), 0); // now none is behind it
 }
 
-static void the_end_of_one_with_none_behind_it_does_not_wait(void **state)
+TEST_ON(the_end_of_one_with_none_behind_it_does_not_wait, struct bench *b, open_off, close_checked)
 {
-    struct bench *b = *state;
     assert_true(is_committed_at_once(b, LEADER));
 }
 
-static void the_start_of_an_element_waits_for_others(void **state)
+TEST_ON(the_start_of_an_element_waits_for_others, struct bench *b, open_off, close_checked)
 {
-    struct bench *b = *state;
     end(b, LEADER);
     const struct sent launch = launch_of(b, FOLLOWER);
     assert_int_equal(bench_started(b, launch.link, &launch), 0);
@@ -642,9 +626,8 @@ static void the_start_of_an_element_waits_for_others(void **state)
     assert_non_null(b->flying);
 }
 
-static void the_last_end_of_an_array_does_not_wait(void **state)
+CASE(the_last_end_of_an_array_does_not_wait, b)
 {
-    struct bench *b = *state;
     for (uint64_t id = LEADER; id < LAST; id++) {
         if (job(b, id)->state == JOB_STARTING)
             start(b, id);
@@ -654,56 +637,4 @@ static void the_last_end_of_an_array_does_not_wait(void **state)
     start(b, LAST);
     assert_true(is_committed_at_once(b, LAST));
     assert_int_equal(job(b, ARRAY)->state, JOB_DONE);
-}
-
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_on, close_checked)
-    const struct CMUnitTest tests[] = {
-        CASE(the_next_element_is_launched_before_the_one_before_it_ends),
-        CASE(it_counts_as_a_job_that_waits),
-        CASE(it_has_the_gpus_in_the_turn_in_which_that_one_ends),
-        CASE(it_is_taken_back_when_that_one_takes_long),
-        CASE(one_that_is_taken_back_from_a_held_array_waits_until_that_is_released),
-        cmocka_unit_test_setup_teardown(
-            one_that_a_user_wants_to_change_is_taken_back_and_leaves_time_for_it, open_last, close_checked),
-        CASE(one_that_is_not_changed_then_starts_again),
-        CASE(a_client_that_waits_for_one_that_begins_instead_is_answered),
-        CASE(a_client_that_waits_for_one_on_a_disconnected_node_is_answered),
-        CASE(another_user_cannot_have_it_taken_back),
-        CASE(to_release_it_is_needless_and_takes_nothing_back),
-        CASE(errors_about_it_call_it_queued_as_all_lists_do),
-        CASE(one_that_is_asked_back_and_has_begun_goes_on),
-        CASE(its_reports_may_come_first),
-        CASE(it_can_be_cancelled),
-        cmocka_unit_test_setup_teardown(
-            it_is_put_behind_when_the_end_is_near_and_not_before, open_briefly, close_checked),
-        cmocka_unit_test_setup_teardown(
-            one_of_an_array_at_a_limit_is_behind_another_if_nobody_else_waits, open_limited, close_checked),
-        cmocka_unit_test_setup_teardown(one_of_an_array_at_a_limit_is_behind_another_if_nobody_else_waits,
-            open_user_limited, close_checked),
-        cmocka_unit_test_setup_teardown(one_of_an_array_at_a_limit_is_behind_another_if_nobody_else_waits,
-            open_both_limited, close_checked),
-        cmocka_unit_test_setup_teardown(
-            one_of_an_array_at_its_limit_is_not_put_behind_while_others_wait, open_limited, close_checked),
-        cmocka_unit_test_setup_teardown(
-            one_of_an_array_is_not_put_behind_while_another_job_waits_for_the_same_limit, open_user_limited,
-            close_checked),
-        cmocka_unit_test_setup_teardown(
-            one_of_an_array_is_not_put_behind_while_another_job_waits_for_the_same_limit, open_both_limited,
-            close_checked),
-        cmocka_unit_test_setup_teardown(
-            how_long_the_others_take_is_noticed_while_it_runs, open_two, close_checked),
-        CASE(the_end_of_one_with_another_behind_it_waits_for_others),
-        CASE(it_does_not_wait_if_a_client_does),
-        CASE(it_waits_no_longer_when_a_client_asks),
-        CASE(it_does_not_wait_if_the_next_one_is_not_committed_yet),
-        CASE(it_does_not_wait_if_the_one_behind_it_was_asked_back),
-        CASE(the_last_end_of_an_array_does_not_wait),
-        cmocka_unit_test_setup_teardown(without_the_setting_the_next_one_waits, open_off, close_checked),
-        cmocka_unit_test_setup_teardown(
-            the_end_of_one_with_none_behind_it_does_not_wait, open_off, close_checked),
-        cmocka_unit_test_setup_teardown(the_start_of_an_element_waits_for_others, open_off, close_checked),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,8 @@
 #include "base/memory.h"
 #include "memory_store.h"
 
+#define CASE(name, b) TEST_ON(name, struct bench *b, bench_open_with_four, bench_close)
+
 #define SECOND 1000
 
 static int one, two, three;
@@ -19,15 +21,11 @@ static const struct identity holder = { .is_known = true,
 
 static void submit(struct bench *b, uint32_t gpus, uint32_t share, int64_t limit_ms, void *request)
 {
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "sleep");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("sleep");
     spec->ask.gpus = gpus;
     spec->ask.gpu_share = share;
     spec->ask.time_limit_ms = limit_ms;
-    core_submit(b->core, b->now_ms, b->now_ms, &holder, spec, NULL, request);
-    bench_settle(b);
+    bench_submit_spec(b, &holder, spec, request);
 }
 
 static const struct sent *run(struct bench *b, uint64_t job, uint32_t gpus, uint32_t share, void *request)
@@ -46,9 +44,8 @@ static void assert_used(struct bench *b, int64_t ms)
     assert_in_range(used_ms, ms - 100, ms + 100);
 }
 
-static void jobs_are_ended_when_it_is_used_up_together(void **state)
+CASE(jobs_are_ended_when_it_is_used_up_together, b)
 {
-    struct bench *b = *state;
     (void)run(b, 11, 2, 0, &one);
     (void)run(b, 12, 1, 500, &two);
     bench_pass(b, 2 * SECOND);
@@ -64,9 +61,8 @@ static void jobs_are_ended_when_it_is_used_up_together(void **state)
     assert_int_equal(bench_answer(b, &three)->code, -EPERM);
 }
 
-static void an_ended_attempt_counts_for_what_it_held(void **state)
+CASE(an_ended_attempt_counts_for_what_it_held, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run(b, 11, 2, 0, &one);
     bench_pass(b, 3 * SECOND);
     assert_int_equal(bench_exited(b, 1, launch, END_EXIT, 0), 0);
@@ -75,18 +71,16 @@ static void an_ended_attempt_counts_for_what_it_held(void **state)
     assert_used(b, 6 * SECOND);
 }
 
-static void a_limit_that_could_exceed_the_rest_is_refused(void **state)
+CASE(a_limit_that_could_exceed_the_rest_is_refused, b)
 {
-    struct bench *b = *state;
     submit(b, 4, 0, 3 * SECOND, &one);
     assert_int_equal(bench_answer(b, &one)->code, -EPERM);
     submit(b, 4, 0, 2 * SECOND, &two);
     assert_int_equal(bench_answer(b, &two)->code, 0);
 }
 
-static void a_job_without_gpus_needs_none_of_it(void **state)
+CASE(a_job_without_gpus_needs_none_of_it, b)
 {
-    struct bench *b = *state;
     (void)run(b, 11, 4, 0, &one);
     (void)run(b, 12, 0, 0, &two);
     bench_pass(b, 3 * SECOND);
@@ -94,19 +88,4 @@ static void a_job_without_gpus_needs_none_of_it(void **state)
     assert_int_equal(core_job(b->core, 12)->state, JOB_RUNNING);
     submit(b, 0, 0, 0, &three);
     assert_int_equal(bench_answer(b, &three)->code, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(
-            jobs_are_ended_when_it_is_used_up_together, bench_open_with_four, bench_close),
-        cmocka_unit_test_setup_teardown(
-            an_ended_attempt_counts_for_what_it_held, bench_open_with_four, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_limit_that_could_exceed_the_rest_is_refused, bench_open_with_four, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_job_without_gpus_needs_none_of_it, bench_open_with_four, bench_close),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

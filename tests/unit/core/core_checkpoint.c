@@ -8,6 +8,8 @@
 #include "base/memory.h"
 #include "memory_store.h"
 
+#define CASE(name, b) TEST_ON(name, struct bench *b, bench_open_with_one, bench_close)
+
 #define GRACE_MS 20000
 
 static int one, two, three;
@@ -16,14 +18,10 @@ static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 100
 /* Job 11 runs on the only GPU. */
 static const struct sent *run_first(struct bench *b, bool checkpoint)
 {
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "sleep");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("sleep");
     spec->ask.checkpoint = checkpoint;
     spec->ask.grace_ms = GRACE_MS;
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &one);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, &one);
     const struct sent *launch = bench_sent(b, MESSAGE_LAUNCH, 11);
     assert_int_equal(bench_started(b, 1, launch), 0);
     b->now_ms += 10; // a start may be committed late
@@ -38,9 +36,8 @@ static void requeue(struct bench *b)
     bench_settle(b);
 }
 
-static void a_job_that_goes_on_later_is_told_to_save_its_work(void **state)
+CASE(a_job_that_goes_on_later_is_told_to_save_its_work, b)
 {
-    struct bench *b = *state;
     (void)run_first(b, true);
     assert_int_equal(core_checkpoint_until(core_find(b->core, 11)), 0);
     int64_t begin_ms = b->now_ms;
@@ -49,18 +46,16 @@ static void a_job_that_goes_on_later_is_told_to_save_its_work(void **state)
     assert_in_range(core_checkpoint_until(core_find(b->core, 11)), begin_ms + GRACE_MS, b->now_ms + GRACE_MS);
 }
 
-static void a_job_that_promised_nothing_is_not(void **state)
+CASE(a_job_that_promised_nothing_is_not, b)
 {
-    struct bench *b = *state;
     (void)run_first(b, false);
     requeue(b);
     assert_int_equal(bench_sent(b, MESSAGE_STOP, 11)->signal, SIGTERM);
     assert_int_equal(core_checkpoint_until(core_find(b->core, 11)), 0);
 }
 
-static void a_cancelled_job_is_not_even_while_it_saves(void **state)
+CASE(a_cancelled_job_is_not_even_while_it_saves, b)
 {
-    struct bench *b = *state;
     (void)run_first(b, true);
     requeue(b);
     core_cancel(b->core, b->now_ms, b->now_ms, &owner, 11, -1, &three);
@@ -69,9 +64,8 @@ static void a_cancelled_job_is_not_even_while_it_saves(void **state)
     assert_int_equal(core_checkpoint_until(core_find(b->core, 11)), 0);
 }
 
-static void a_repeated_stop_lasts_no_longer(void **state)
+CASE(a_repeated_stop_lasts_no_longer, b)
 {
-    struct bench *b = *state;
     const struct sent launch = *run_first(b, true);
     requeue(b);
     int64_t until_ms = core_checkpoint_until(core_find(b->core, 11));
@@ -86,9 +80,8 @@ static void a_repeated_stop_lasts_no_longer(void **state)
     assert_int_equal(core_checkpoint_until(core_find(b->core, 11)), until_ms);
 }
 
-static void the_next_attempt_has_a_grace_of_its_own(void **state)
+CASE(the_next_attempt_has_a_grace_of_its_own, b)
 {
-    struct bench *b = *state;
     const struct sent launch = *run_first(b, true);
     requeue(b);
     assert_int_equal(bench_exited(b, 1, &launch, END_CANCELLED, 143), 0);
@@ -102,11 +95,8 @@ static void the_next_attempt_has_a_grace_of_its_own(void **state)
     assert_in_range(core_checkpoint_until(core_find(b->core, 11)), begin_ms + GRACE_MS, b->now_ms + GRACE_MS);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, bench_open_with_one, bench_close)
-
-static void what_outlives_its_kill_has_a_reason(void **state)
+CASE(what_outlives_its_kill_has_a_reason, b)
 {
-    struct bench *b = *state;
     char text[256];
     (void)run_first(b, false);
     assert_null(core_delay(b->core, b->now_ms, core_find(b->core, 11), text, sizeof(text)));
@@ -118,9 +108,8 @@ static void what_outlives_its_kill_has_a_reason(void **state)
     assert_non_null(strstr(why, "a process on node box has not ended: it is blocked in the kernel"));
 }
 
-static void a_start_that_lasts_has_a_reason(void **state)
+CASE(a_start_that_lasts_has_a_reason, b)
 {
-    struct bench *b = *state;
     char text[256];
     bench_submit(b, 1000, 1, NULL, &one);
     bench_settle(b);
@@ -129,18 +118,4 @@ static void a_start_that_lasts_has_a_reason(void **state)
     const char *why = core_delay(b->core, b->now_ms + 60000, core_find(b->core, 11), text, sizeof(text));
     assert_non_null(why);
     assert_non_null(strstr(why, "node box has not started it for 1m"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_job_that_goes_on_later_is_told_to_save_its_work),
-        CASE(a_job_that_promised_nothing_is_not),
-        CASE(a_cancelled_job_is_not_even_while_it_saves),
-        CASE(a_repeated_stop_lasts_no_longer),
-        CASE(the_next_attempt_has_a_grace_of_its_own),
-        CASE(what_outlives_its_kill_has_a_reason),
-        CASE(a_start_that_lasts_has_a_reason),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

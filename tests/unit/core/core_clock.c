@@ -13,7 +13,7 @@
 #define HOUR   (60 * MINUTE)
 #define DAY    (24 * HOUR)
 
-static void time_is_that_of_the_wall_clock_at_first(void **state)
+TEST(time_is_that_of_the_wall_clock_at_first)
 {
     struct core core = { 0 };
     assert_int_equal(core_clock_read(&core, 5000, WALL), WALL);
@@ -21,7 +21,7 @@ static void time_is_that_of_the_wall_clock_at_first(void **state)
     assert_int_equal(core_clock_read(&core, 7000, WALL + 2500), WALL + 2500); // NTP at work
 }
 
-static void a_clock_that_was_set_back_slows_time_and_never_stops_it(void **state)
+TEST(a_clock_that_was_set_back_slows_time_and_never_stops_it)
 {
     struct core core = { 0 };
     int64_t boot_ms = 5000, step_ms = -HOUR, before_ms = core_clock_read(&core, boot_ms, WALL);
@@ -37,7 +37,7 @@ static void a_clock_that_was_set_back_slows_time_and_never_stops_it(void **state
         core_clock_read(&core, boot_ms, WALL + step_ms + boot_ms - 5000), WALL + step_ms + boot_ms - 5000);
 }
 
-static void an_excursion_of_the_clock_changes_nothing(void **state)
+TEST(an_excursion_of_the_clock_changes_nothing)
 {
     struct core core = { 0 };
     (void)core_clock_read(&core, 5000, WALL);
@@ -46,7 +46,7 @@ static void an_excursion_of_the_clock_changes_nothing(void **state)
     assert_int_equal(core_clock_read(&core, 5000 + 5 * MINUTE, WALL + 5 * MINUTE), WALL + 5 * MINUTE);
 }
 
-static void a_step_forward_that_lasts_is_followed(void **state)
+TEST(a_step_forward_that_lasts_is_followed)
 {
     struct core core = { 0 };
     (void)core_clock_read(&core, 5000, WALL);
@@ -61,7 +61,7 @@ static void load(struct core *core, const char *text)
     core_clock_load(core, (const uint8_t *)text, strlen(text));
 }
 
-static void a_restart_goes_on_with_the_time_of_the_same_boot_alone(void **state)
+TEST(a_restart_goes_on_with_the_time_of_the_same_boot_alone)
 {
     struct core same = { .options.boot_id = "b00t" }, other = { .options.boot_id = "new" };
     load(&same, "b00t 1700000000000");
@@ -71,7 +71,7 @@ static void a_restart_goes_on_with_the_time_of_the_same_boot_alone(void **state)
 }
 
 /* It was in step with the boot clock of this machine, which has been up for a day. */
-static void a_restart_behind_a_clock_that_was_set_back_slows_time_and_never_stops_it(void **state)
+TEST(a_restart_behind_a_clock_that_was_set_back_slows_time_and_never_stops_it)
 {
     struct core core = { .options.boot_id = "b00t" };
     load(&core, "b00t 1700000000000");
@@ -84,7 +84,7 @@ static void a_restart_behind_a_clock_that_was_set_back_slows_time_and_never_stop
 }
 
 /* What was kept may be older by CLOCK_SMALL_MS than the latest event. */
-static void a_restart_goes_on_behind_the_latest_event(void **state)
+TEST(a_restart_goes_on_behind_the_latest_event)
 {
     struct core core = { .options.boot_id = "b00t", .last_ms = WALL + 1500 };
     load(&core, "b00t 1700000000000");
@@ -92,7 +92,7 @@ static void a_restart_goes_on_behind_the_latest_event(void **state)
     assert_int_equal(core_clock_read(&core, 107, WALL + 107), WALL + 1551);
 }
 
-static void a_damaged_offset_is_left_alone(void **state)
+TEST(a_damaged_offset_is_left_alone)
 {
     struct core core = { .options.boot_id = "b00t" };
     load(&core, "b00t");
@@ -102,7 +102,7 @@ static void a_damaged_offset_is_left_alone(void **state)
 }
 
 /* Time never goes back, so a start finds times of jobs that are ahead of the wall clock. */
-static void a_start_behind_the_times_of_its_jobs_goes_on_from_them(void **state)
+TEST(a_start_behind_the_times_of_its_jobs_goes_on_from_them)
 {
     struct core core = { .last_ms = WALL + DAY };
     assert_int_equal(core_clock_read(&core, 5000, WALL), WALL + DAY + 1);
@@ -111,7 +111,7 @@ static void a_start_behind_the_times_of_its_jobs_goes_on_from_them(void **state)
 
 static struct job *running_job(int64_t limit_ms)
 {
-    struct job_spec spec;
+    _cleanup_(job_spec_clear) struct job_spec spec;
     struct error err;
     job_spec_init(&spec);
     strings_add(&spec.command, "true");
@@ -131,14 +131,12 @@ static struct job *running_job(int64_t limit_ms)
             fail_msg("%s", err.message);
         job_event_clear(&events[i]);
     }
-    job_spec_clear(&spec);
     return job;
 }
 
 /* The limit is on the boot clock, whatever a restart finds on the wall. */
-static void a_restart_after_a_step_ends_no_job_early(void **state)
+TEST_ON(a_restart_after_a_step_ends_no_job_early, struct bench *bench, bench_open, bench_close)
 {
-    struct bench *bench = *state;
     struct job *job = running_job(HOUR);
     bench->options.boot_id = "b00t";
     struct core *core = core_new(&bench->options, &bench->effects);
@@ -147,21 +145,4 @@ static void a_restart_after_a_step_ends_no_job_early(void **state)
     core_load_end(core, MINUTE, MINUTE + 2 * HOUR);
     assert_true(core_next_due(core) > HOUR);
     core_free(core);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(time_is_that_of_the_wall_clock_at_first),
-        cmocka_unit_test(a_clock_that_was_set_back_slows_time_and_never_stops_it),
-        cmocka_unit_test(an_excursion_of_the_clock_changes_nothing),
-        cmocka_unit_test(a_step_forward_that_lasts_is_followed),
-        cmocka_unit_test(a_restart_goes_on_with_the_time_of_the_same_boot_alone),
-        cmocka_unit_test(a_restart_behind_a_clock_that_was_set_back_slows_time_and_never_stops_it),
-        cmocka_unit_test(a_restart_goes_on_behind_the_latest_event),
-        cmocka_unit_test(a_damaged_offset_is_left_alone),
-        cmocka_unit_test(a_start_behind_the_times_of_its_jobs_goes_on_from_them),
-        cmocka_unit_test_setup_teardown(a_restart_after_a_step_ends_no_job_early, bench_open, bench_close),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -134,6 +134,8 @@ static int open_with_probe(void **state)
     return 0;
 }
 
+#define CASE(name, b) TEST_ON(name, struct bench *b, open_with_probe, bench_close)
+
 static const char *take_heard(void)
 {
     static char text[sizeof(heard)];
@@ -142,9 +144,8 @@ static const char *take_heard(void)
     return text;
 }
 
-static void a_concern_hears_of_each_event_and_acts_when_it_is_durable(void **state)
+CASE(a_concern_hears_of_each_event_and_acts_when_it_is_durable, b)
 {
-    struct bench *b = *state;
     assert_int_equal(bench_hello(b, 1, "boot", 1, NULL, 0), 0);
     (void)take_heard();
     bench_submit(b, 1000, 1, NULL, &one);
@@ -156,9 +157,8 @@ static void a_concern_hears_of_each_event_and_acts_when_it_is_durable(void **sta
     assert_string_equal(take_heard(), "starting->stopping stopping ");
 }
 
-static void a_concern_is_called_for_the_events_alone_that_it_names(void **state)
+CASE(a_concern_is_called_for_the_events_alone_that_it_names, b)
 {
-    struct bench *b = *state;
     assert_int_equal(bench_hello(b, 1, "boot", 1, NULL, 0), 0);
     bench_submit(b, 1000, 1, NULL, &one);
     bench_turn(b);
@@ -168,9 +168,8 @@ static void a_concern_is_called_for_the_events_alone_that_it_names(void **state)
     assert_non_null(strstr(take_heard(), " stopping "));
 }
 
-static void a_concern_may_refuse_a_submit(void **state)
+CASE(a_concern_may_refuse_a_submit, b)
 {
-    struct bench *b = *state;
     bench_submit(b, 1000, 2, NULL, &one);
     bench_settle(b);
     assert_int_equal(bench_answer(b, &one)->code, -EDQUOT);
@@ -178,9 +177,8 @@ static void a_concern_may_refuse_a_submit(void **state)
     assert_string_equal(take_heard(), "");
 }
 
-static void a_concern_hears_of_a_node_in_the_order_of_its_connection(void **state)
+CASE(a_concern_hears_of_a_node_in_the_order_of_its_connection, b)
 {
-    struct bench *b = *state;
     assert_int_equal(bench_hello(b, 1, "boot", 1, NULL, 0), 0);
     assert_string_equal(take_heard(), "up sample back ");
     assert_int_equal(bench_hello(b, 2, "boot", 1, NULL, 0), 0);
@@ -189,9 +187,8 @@ static void a_concern_hears_of_a_node_in_the_order_of_its_connection(void **stat
     assert_string_equal(take_heard(), "cut down ");
 }
 
-static void several_concerns_may_take_one_message(void **state)
+CASE(several_concerns_may_take_one_message, b)
 {
-    struct bench *b = *state;
     struct message_heartbeat heartbeat = { .sent_ms = 1 };
     struct error err;
     assert_int_equal(bench_hello(b, 1, "boot", 1, NULL, 0), 0);
@@ -202,9 +199,8 @@ static void several_concerns_may_take_one_message(void **state)
     assert_non_null(bench_sent(b, MESSAGE_HEARTBEAT_ACK, 0)); // which the concern of lost nodes has sent
 }
 
-static void the_timer_is_set_for_the_concern_that_wants_to_run_first(void **state)
+CASE(the_timer_is_set_for_the_concern_that_wants_to_run_first, b)
 {
-    struct bench *b = *state;
     bench_settle(b);
     b->armed_ms = 0;
     wake_ms = b->now_ms + 700;
@@ -216,19 +212,4 @@ static void the_timer_is_set_for_the_concern_that_wants_to_run_first(void **stat
     b->now_ms++;
     core_timer(b->core, b->now_ms, b->now_ms);
     assert_string_equal(take_heard(), "run ");
-}
-
-#define CONCERN_TEST(name) cmocka_unit_test_setup_teardown(name, open_with_probe, bench_close)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CONCERN_TEST(a_concern_hears_of_each_event_and_acts_when_it_is_durable),
-        CONCERN_TEST(a_concern_is_called_for_the_events_alone_that_it_names),
-        CONCERN_TEST(a_concern_may_refuse_a_submit),
-        CONCERN_TEST(a_concern_hears_of_a_node_in_the_order_of_its_connection),
-        CONCERN_TEST(several_concerns_may_take_one_message),
-        CONCERN_TEST(the_timer_is_set_for_the_concern_that_wants_to_run_first),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

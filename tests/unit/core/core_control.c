@@ -9,6 +9,8 @@
 #include "base/strings.h"
 #include "memory_store.h"
 
+#define CASE(name, b) TEST_ON(name, struct bench *b, bench_open_with_one, bench_close)
+
 static int one, two, three;
 static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
 static const struct identity other = { .is_known = true, .uid = 1001, .gid = 1001 };
@@ -16,13 +18,9 @@ static const struct identity operating = { .is_known = true, .uid = 1002, .role 
 
 static const struct sent *submit(struct bench *b, int64_t limit_ms, void *request)
 {
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "sleep");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("sleep");
     spec->ask.time_limit_ms = limit_ms;
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, request);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, request);
     return bench_sent(b, MESSAGE_LAUNCH, 11);
 }
 
@@ -43,9 +41,8 @@ static int code(struct bench *b, const void *request)
     return bench_answer(b, request)->code;
 }
 
-static void a_signal_is_sent_when_it_is_durable(void **state)
+CASE(a_signal_is_sent_when_it_is_durable, b)
 {
-    struct bench *b = *state;
     (void)run_first(b);
     core_signal(b->core, b->now_ms, b->now_ms, &owner, 11, SIGUSR1, 0, &two);
     bench_turn(b);
@@ -54,9 +51,8 @@ static void a_signal_is_sent_when_it_is_durable(void **state)
     assert_non_null(bench_sent(b, MESSAGE_SIGNAL, 11));
 }
 
-static void signal_is_not_sent_to_the_next_attempt(void **state)
+CASE(signal_is_not_sent_to_the_next_attempt, b)
 {
-    struct bench *b = *state;
     struct sent launch = *run_first(b);
     core_signal(b->core, b->now_ms, b->now_ms, &owner, 11, SIGUSR1, 0, &two);
     bench_turn(b); // not durable yet
@@ -68,18 +64,16 @@ static void signal_is_not_sent_to_the_next_attempt(void **state)
     assert_null(bench_sent(b, MESSAGE_SIGNAL, 11));
 }
 
-static void a_signal_to_a_node_that_is_away_is_refused(void **state)
+CASE(a_signal_to_a_node_that_is_away_is_refused, b)
 {
-    struct bench *b = *state;
     (void)run_first(b);
     core_link_down(b->core, b->now_ms, b->now_ms, 1);
     core_signal(b->core, b->now_ms, b->now_ms, &owner, 11, SIGUSR1, 0, &two);
     assert_int_equal(code(b, &two), -EHOSTDOWN);
 }
 
-static void a_suspension_is_resent_after_every_hello(void **state)
+CASE(a_suspension_is_resent_after_every_hello, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run_first(b);
     core_link_down(b->core, b->now_ms, b->now_ms, 1);
     core_suspend(b->core, b->now_ms, b->now_ms, &owner, 11, false, &two);
@@ -94,9 +88,8 @@ static void a_suspension_is_resent_after_every_hello(void **state)
     assert_non_null(bench_sent(b, MESSAGE_UPDATE, 11));
 }
 
-static void what_does_not_run_is_refused(void **state)
+CASE(what_does_not_run_is_refused, b)
 {
-    struct bench *b = *state;
     (void)submit(b, 0, &one); // it starts
     core_suspend(b->core, b->now_ms, b->now_ms, &owner, 11, false, &two);
     assert_int_equal(code(b, &two), -EALREADY);
@@ -104,9 +97,8 @@ static void what_does_not_run_is_refused(void **state)
     assert_int_equal(code(b, &three), -ENOENT);
 }
 
-static void it_is_for_the_owner_and_for_operators(void **state)
+CASE(it_is_for_the_owner_and_for_operators, b)
 {
-    struct bench *b = *state;
     (void)run_first(b);
     core_signal(b->core, b->now_ms, b->now_ms, &other, 11, SIGUSR1, 0, &two);
     assert_int_equal(code(b, &two), -EPERM);
@@ -114,9 +106,8 @@ static void it_is_for_the_owner_and_for_operators(void **state)
     assert_int_equal(code(b, &three), 0);
 }
 
-static void a_requeued_job_waits_behind_those_that_wait(void **state)
+CASE(a_requeued_job_waits_behind_those_that_wait, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run_first(b);
     (void)submit(b, 60000, &two);
     core_requeue(b->core, b->now_ms, b->now_ms, &owner, 11, -1, false, &three);
@@ -129,9 +120,8 @@ static void a_requeued_job_waits_behind_those_that_wait(void **state)
     assert_int_equal(core_job(b->core, 11)->restarts, 1);
 }
 
-static void a_job_that_is_requeued_with_a_hold_waits_until_it_is_released(void **state)
+CASE(a_job_that_is_requeued_with_a_hold_waits_until_it_is_released, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run_first(b);
     core_requeue(b->core, b->now_ms, b->now_ms, &owner, 11, -1, true, &three);
     assert_int_equal(code(b, &three), 0);
@@ -146,9 +136,8 @@ static void a_job_that_is_requeued_with_a_hold_waits_until_it_is_released(void *
     assert_int_equal(core_job(b->core, 11)->state, JOB_STARTING);
 }
 
-static void a_hold_is_removed_before_its_job_is_back_in_the_queue(void **state)
+CASE(a_hold_is_removed_before_its_job_is_back_in_the_queue, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run_first(b);
     core_requeue(b->core, b->now_ms, b->now_ms, &owner, 11, -1, true, &three);
     core_hold(b->core, b->now_ms, b->now_ms, &owner, 11, true, &two);
@@ -158,9 +147,8 @@ static void a_hold_is_removed_before_its_job_is_back_in_the_queue(void **state)
     assert_int_equal(core_job(b->core, 11)->state, JOB_STARTING);
 }
 
-static void a_running_job_is_edited_to_less_time_by_its_owner_and_to_more_by_operators(void **state)
+CASE(a_running_job_is_edited_to_less_time_by_its_owner_and_to_more_by_operators, b)
 {
-    struct bench *b = *state;
     (void)run_first(b);
     struct job_ask less, more;
     job_ask_copy(&less, core_job(b->core, 11)->ask);
@@ -181,9 +169,8 @@ static void a_running_job_is_edited_to_less_time_by_its_owner_and_to_more_by_ope
     job_ask_clear(&more);
 }
 
-static void the_notes_of_a_running_job_can_be_edited_and_what_it_asked_for_cannot(void **state)
+CASE(the_notes_of_a_running_job_can_be_edited_and_what_it_asked_for_cannot, b)
 {
-    struct bench *b = *state;
     (void)run_first(b);
     struct job_ask noted, larger;
     job_ask_copy(&noted, core_job(b->core, 11)->ask);
@@ -197,24 +184,4 @@ static void the_notes_of_a_running_job_can_be_edited_and_what_it_asked_for_canno
     assert_true(job_ask_equal(core_job(b->core, 11)->ask, &noted));
     job_ask_clear(&noted);
     job_ask_clear(&larger);
-}
-
-#define CASE(test_) cmocka_unit_test_setup_teardown(test_, bench_open_with_one, bench_close)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_signal_is_sent_when_it_is_durable),
-        CASE(signal_is_not_sent_to_the_next_attempt),
-        CASE(a_signal_to_a_node_that_is_away_is_refused),
-        CASE(a_suspension_is_resent_after_every_hello),
-        CASE(what_does_not_run_is_refused),
-        CASE(it_is_for_the_owner_and_for_operators),
-        CASE(a_requeued_job_waits_behind_those_that_wait),
-        CASE(a_job_that_is_requeued_with_a_hold_waits_until_it_is_released),
-        CASE(a_hold_is_removed_before_its_job_is_back_in_the_queue),
-        CASE(a_running_job_is_edited_to_less_time_by_its_owner_and_to_more_by_operators),
-        CASE(the_notes_of_a_running_job_can_be_edited_and_what_it_asked_for_cannot),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,18 +5,16 @@
 #include "base/memory.h"
 #include "controller/core/counts.h"
 
+#define CASE(name, b) TEST_ON(name, struct bench *b, bench_open_with_one, bench_close)
+
 static int one, two;
 static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
 
 static void submit_array(struct bench *b, const char *indexes, void *request)
 {
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "sleep");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("sleep");
     spec->ask.array = xstrdup(indexes);
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, request);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, request);
 }
 
 static uint64_t count_of(const struct histogram *histogram)
@@ -36,9 +34,8 @@ static void assert_jobs(const struct bench *b, uint64_t queued, uint64_t startin
     assert_int_equal(counts->jobs[JOB_STOPPING], 0);
 }
 
-static void a_job_is_counted_in_the_state_that_it_is_in(void **state)
+CASE(a_job_is_counted_in_the_state_that_it_is_in, b)
 {
-    struct bench *b = *state;
     bench_submit(b, 1000, 1, NULL, &one);
     bench_submit(b, 1000, 1, NULL, &two);
     bench_settle(b);
@@ -61,9 +58,8 @@ static void a_job_is_counted_in_the_state_that_it_is_in(void **state)
     assert_int_equal(count_of(&core_counts(b->core)->waits), 2);
 }
 
-static void an_array_counts_as_its_elements(void **state)
+CASE(an_array_counts_as_its_elements, b)
 {
-    struct bench *b = *state;
     submit_array(b, "0-9", &one);
     uint64_t array = bench_answer(b, &one)->job;
     assert_jobs(b, 9, 1, 0);
@@ -72,9 +68,8 @@ static void an_array_counts_as_its_elements(void **state)
     assert_int_equal(core_counts(b->core)->jobs[JOB_QUEUED], 0);
 }
 
-static void what_was_loaded_is_counted_and_what_ended_before_is_not(void **state)
+CASE(what_was_loaded_is_counted_and_what_ended_before_is_not, b)
 {
-    struct bench *b = *state;
     bench_submit(b, 1000, 1, NULL, &one);
     bench_settle(b);
     uint64_t job = bench_answer(b, &one)->job;
@@ -82,16 +77,4 @@ static void what_was_loaded_is_counted_and_what_ended_before_is_not(void **state
     bench_restart(b, stored);
     assert_jobs(b, 0, 1, 0);
     assert_int_equal(core_counts(b->core)->ended[END_EXIT], 0);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, bench_open_with_one, bench_close)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_job_is_counted_in_the_state_that_it_is_in),
-        CASE(an_array_counts_as_its_elements),
-        CASE(what_was_loaded_is_counted_and_what_ended_before_is_not),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,22 +54,22 @@ static int open_early(void **state)
     return 0;
 }
 
+#define CASE(name, open, b) TEST_ON(name, struct bench *b, open, scene_close)
+
 static void edit_limit(struct bench *b, uint64_t id, int64_t seconds, int *request)
 {
-    struct job_ask ask;
+    _cleanup_(job_ask_clear) struct job_ask ask;
     job_ask_copy(&ask, scene_job(b, id)->ask);
     ask.time_limit_ms = seconds * SECOND_MS;
     core_edit(b->core, b->now_ms, b->now_ms, &scene_admin, id, &ask, NULL, NULL, request);
     scene_settle(b);
     assert_int_equal(bench_answer(b, request)->code, 0);
-    job_ask_clear(&ask);
 }
 
 /* --- which job, and when --- */
 
-static void the_next_job_starts_while_its_gpu_is_used(void **state)
+CASE(the_next_job_starts_while_its_gpu_is_used, open_soon, b)
 {
-    struct bench *b = *state;
     scene_submit(b, (struct scene_job){ .is_early = true, .limit_s = LIMIT_S }, &two);
     assert_true(scene_launch_of(b, NEXT).is_early);
     assert_int_equal(scene_launch_of(b, NEXT).n_gpus, 1);
@@ -87,9 +87,8 @@ static void the_next_job_starts_while_its_gpu_is_used(void **state)
     assert_int_equal(core_counts(b->core)->parked_ms, 0);
 }
 
-static void it_starts_when_its_gpu_comes_near(void **state)
+CASE(it_starts_when_its_gpu_comes_near, open_late, b)
 {
-    struct bench *b = *state;
     scene_submit(b, (struct scene_job){ .is_early = true }, &two);
     assert_int_equal(scene_job(b, NEXT)->state, JOB_QUEUED);
     scene_pass(b, LONG_S - 120 - 10);
@@ -99,9 +98,8 @@ static void it_starts_when_its_gpu_comes_near(void **state)
     assert_true(scene_launch_of(b, NEXT).is_early);
 }
 
-static void it_starts_when_the_one_before_it_is_being_stopped(void **state)
+CASE(it_starts_when_the_one_before_it_is_being_stopped, open_late, b)
 {
-    struct bench *b = *state;
     scene_submit(b, (struct scene_job){ .is_early = true }, &two);
     assert_int_equal(scene_job(b, NEXT)->state, JOB_QUEUED);
     core_cancel(b->core, b->now_ms, b->now_ms, &scene_owner, FIRST, -1, &asked);
@@ -112,9 +110,8 @@ static void it_starts_when_the_one_before_it_is_being_stopped(void **state)
     scene_expect_granted(b, NEXT);
 }
 
-static void one_that_is_held_starts_when_it_is_released(void **state)
+CASE(one_that_is_held_starts_when_it_is_released, open_soon, b)
 {
-    struct bench *b = *state;
     scene_submit(b, (struct scene_job){ .is_early = true, .is_held = true }, &two);
     assert_int_equal(scene_job(b, NEXT)->state, JOB_QUEUED);
     core_hold(b->core, b->now_ms, b->now_ms, &scene_owner, NEXT, true, &asked);
@@ -124,9 +121,8 @@ static void one_that_is_held_starts_when_it_is_released(void **state)
 }
 
 /* Nothing but the clock changes until then. */
-static void one_that_may_not_begin_yet_starts_when_it_may(void **state)
+CASE(one_that_may_not_begin_yet_starts_when_it_may, open_soon, b)
 {
-    struct bench *b = *state;
     scene_submit(b, (struct scene_job){ .is_early = true, .begin_s = 30 }, &two);
     scene_pass(b, 29);
     assert_int_equal(scene_job(b, NEXT)->state, JOB_QUEUED);
@@ -135,9 +131,8 @@ static void one_that_may_not_begin_yet_starts_when_it_may(void **state)
     scene_expect_early(b, NEXT);
 }
 
-static void one_that_refuses_it_and_one_of_a_site_that_does_start_as_usual(void **state)
+CASE(one_that_refuses_it_and_one_of_a_site_that_does_start_as_usual, open_soon, b)
 {
-    struct bench *b = *state;
     scene_submit(b, (struct scene_job){ .is_unwilling = true }, &two);
     assert_int_equal(scene_job(b, NEXT)->state, JOB_QUEUED);
     core_cancel(b->core, b->now_ms, b->now_ms, &scene_owner, NEXT, -1, &asked);
@@ -155,9 +150,8 @@ static void one_that_refuses_it_and_one_of_a_site_that_does_start_as_usual(void 
     assert_true(job_holds_gpus(scene_job(b, OTHER)));
 }
 
-static void none_starts_for_a_gpu_for_which_one_runs_already(void **state)
+CASE(none_starts_for_a_gpu_for_which_one_runs_already, open_early, b)
 {
-    struct bench *b = *state;
     scene_submit(b,
         (struct scene_job){ .is_early = true, .limit_s = 10, .cpu_milli = 1000, .memory = 1 << 30 }, &three);
     scene_pass(b, 1);
@@ -167,9 +161,8 @@ static void none_starts_for_a_gpu_for_which_one_runs_already(void **state)
     assert_false(job_holds_gpus(scene_job(b, OTHER)));
 }
 
-static void none_starts_on_a_node_that_cannot_do_it(void **state)
+CASE(none_starts_on_a_node_that_cannot_do_it, scene_open, b)
 {
-    struct bench *b = *state;
     const struct scene_node node = { .link = SCENE_LINK, .name = "box", .lacks_early = true };
     core_link_down(b->core, b->now_ms, b->now_ms, SCENE_LINK);
     assert_int_equal(scene_hello(b, node), 0);
@@ -182,9 +175,8 @@ static void none_starts_on_a_node_that_cannot_do_it(void **state)
     assert_false(scene_launch_of(b, NEXT).is_early);
 }
 
-static void a_drained_node_begins_nothing_and_what_began_there_waits(void **state)
+CASE(a_drained_node_begins_nothing_and_what_began_there_waits, open_early, b)
 {
-    struct bench *b = *state;
     core_drain(b->core, b->now_ms, b->now_ms, &scene_admin, "box", "a fan is broken", 0, false, &asked);
     scene_settle(b);
     scene_submit(b, (struct scene_job){ .is_early = true }, &three);
@@ -200,9 +192,8 @@ static void a_drained_node_begins_nothing_and_what_began_there_waits(void **stat
 
 /* --- the one before it --- */
 
-static void when_that_is_parked_it_gets_the_gpu_and_the_parked_one_waits_for_it(void **state)
+CASE(when_that_is_parked_it_gets_the_gpu_and_the_parked_one_waits_for_it, open_early, b)
 {
-    struct bench *b = *state;
     int again;
     core_park(b->core, b->now_ms, b->now_ms, &scene_owner, FIRST, 0, &asked);
     scene_settle(b);
@@ -219,9 +210,8 @@ static void when_that_is_parked_it_gets_the_gpu_and_the_parked_one_waits_for_it(
     assert_int_equal(scene_phase(b, FIRST), PARK_NONE);
 }
 
-static void when_that_refuses_to_be_parked_it_waits_on(void **state)
+CASE(when_that_refuses_to_be_parked_it_waits_on, open_early, b)
 {
-    struct bench *b = *state;
     core_park(b->core, b->now_ms, b->now_ms, &scene_owner, FIRST, 0, &asked);
     scene_settle(b);
     scene_answer(b, FIRST, PARK_SAVE, PARK_REFUSED);
@@ -231,9 +221,8 @@ static void when_that_refuses_to_be_parked_it_waits_on(void **state)
     scene_expect_granted(b, NEXT);
 }
 
-static void when_that_is_extended_it_waits_on_and_its_own_time_does_not_pass(void **state)
+CASE(when_that_is_extended_it_waits_on_and_its_own_time_does_not_pass, open_early, b)
 {
-    struct bench *b = *state;
     edit_limit(b, FIRST, 36000, &asked);
     scene_pass(b, 10 * LIMIT_S);
     scene_expect_early(b, NEXT);
@@ -248,9 +237,8 @@ static void when_that_is_extended_it_waits_on_and_its_own_time_does_not_pass(voi
 }
 
 /* Its expected end is over, and nothing follows from that. */
-static void when_that_never_ends_it_waits_until_somebody_cancels_it(void **state)
+CASE(when_that_never_ends_it_waits_until_somebody_cancels_it, open_early, b)
 {
-    struct bench *b = *state;
     edit_limit(b, FIRST, 0, &asked);
     scene_pass(b, 30 * 24 * 3600);
     scene_expect_early(b, NEXT);
@@ -267,9 +255,8 @@ static void when_that_never_ends_it_waits_until_somebody_cancels_it(void **state
 }
 
 /* The GPU goes in the turn in which the loss is recorded. */
-static void when_that_ends_because_its_gpu_fails_it_waits_for_the_gpu(void **state)
+CASE(when_that_ends_because_its_gpu_fails_it_waits_for_the_gpu, open_early, b)
 {
-    struct bench *b = *state;
     struct gpu_state gpu = {
         .uuid = (char[]){ "GPU-box" }, .numa = -1, .memory_bytes = 24ULL << 30, .is_lost = 1
     };
@@ -283,9 +270,8 @@ static void when_that_ends_because_its_gpu_fails_it_waits_for_the_gpu(void **sta
 
 /* --- itself --- */
 
-static void what_it_has_of_its_node_is_booked_until_it_ends(void **state)
+CASE(what_it_has_of_its_node_is_booked_until_it_ends, open_early, b)
 {
-    struct bench *b = *state;
     const struct cluster_node *node = &sched_cluster(core_sched(b->core))->nodes[0];
     assert_int_equal(job_run(scene_job(b, NEXT))->cpu_milli, 0);
     assert_int_equal(job_park(scene_job(b, NEXT))->kept_cpu_milli, 1000);
@@ -299,9 +285,8 @@ static void what_it_has_of_its_node_is_booked_until_it_ends(void **state)
     assert_int_equal(node->memory_kept, 0);
 }
 
-static void its_gpu_may_be_free_before_its_start_is_reported(void **state)
+CASE(its_gpu_may_be_free_before_its_start_is_reported, open_soon, b)
 {
-    struct bench *b = *state;
     scene_submit(b, (struct scene_job){ .is_early = true, .limit_s = LIMIT_S }, &two);
     scene_end(b, FIRST, END_EXIT, 0);
     assert_int_equal(scene_job(b, NEXT)->state, JOB_STARTING);
@@ -311,9 +296,8 @@ static void its_gpu_may_be_free_before_its_start_is_reported(void **state)
     scene_expect_granted(b, NEXT);
 }
 
-static void one_that_is_cancelled_leaves_the_gpu_to_those_behind_it(void **state)
+CASE(one_that_is_cancelled_leaves_the_gpu_to_those_behind_it, open_early, b)
 {
-    struct bench *b = *state;
     scene_submit(b, (struct scene_job){ .is_early = true }, &three);
     core_cancel(b->core, b->now_ms, b->now_ms, &scene_owner, NEXT, -1, &asked);
     scene_settle(b);
@@ -326,9 +310,8 @@ static void one_that_is_cancelled_leaves_the_gpu_to_those_behind_it(void **state
     assert_int_equal(scene_job(b, NEXT)->end, END_CANCELLED);
 }
 
-static void one_that_is_cancelled_while_it_is_given_its_gpu_keeps_it_until_it_has_ended(void **state)
+CASE(one_that_is_cancelled_while_it_is_given_its_gpu_keeps_it_until_it_has_ended, open_early, b)
 {
-    struct bench *b = *state;
     scene_submit(b, (struct scene_job){ 0 }, &three);
     scene_end(b, FIRST, END_EXIT, 0);
     assert_int_equal(scene_phase(b, NEXT), PARK_RESTORING);
@@ -341,10 +324,9 @@ static void one_that_is_cancelled_while_it_is_given_its_gpu_keeps_it_until_it_ha
     scene_run(b, OTHER);
 }
 
-static void it_is_held_no_more_and_its_request_is_not_changed(void **state)
+CASE(it_is_held_no_more_and_its_request_is_not_changed, open_early, b)
 {
-    struct bench *b = *state;
-    struct job_ask larger;
+    _cleanup_(job_ask_clear) struct job_ask larger;
     core_hold(b->core, b->now_ms, b->now_ms, &scene_owner, NEXT, false, &asked);
     scene_settle(b);
     assert_int_equal(bench_answer(b, &asked)->code, -EALREADY);
@@ -354,12 +336,10 @@ static void it_is_held_no_more_and_its_request_is_not_changed(void **state)
     scene_settle(b);
     assert_int_equal(bench_answer(b, &three)->code, -EALREADY);
     scene_expect_early(b, NEXT);
-    job_ask_clear(&larger);
 }
 
-static void its_limit_is_edited_and_begins_with_its_gpu(void **state)
+CASE(its_limit_is_edited_and_begins_with_its_gpu, open_early, b)
 {
-    struct bench *b = *state;
     edit_limit(b, NEXT, 60, &asked);
     scene_pass(b, 20);
     scene_expect_early(b, NEXT);
@@ -371,9 +351,8 @@ static void its_limit_is_edited_and_begins_with_its_gpu(void **state)
     assert_int_equal(scene_job(b, NEXT)->stop_reason, END_TIME_LIMIT);
 }
 
-static void an_urgent_job_gets_the_gpu_before_it(void **state)
+CASE(an_urgent_job_gets_the_gpu_before_it, open_early, b)
 {
-    struct bench *b = *state;
     scene_submit(b, (struct scene_job){ .priority = 100, .limit_s = 60 }, &three);
     assert_int_equal(scene_job(b, OTHER)->state, JOB_QUEUED);
     scene_end(b, FIRST, END_EXIT, 0);
@@ -383,9 +362,8 @@ static void an_urgent_job_gets_the_gpu_before_it(void **state)
     scene_expect_granted(b, NEXT);
 }
 
-static void one_that_is_parked_meanwhile_waits_again_when_it_is_unparked(void **state)
+CASE(one_that_is_parked_meanwhile_waits_again_when_it_is_unparked, open_early, b)
 {
-    struct bench *b = *state;
     core_park(b->core, b->now_ms, b->now_ms, &scene_owner, NEXT, 0, &asked);
     scene_settle(b);
     assert_int_equal(scene_phase(b, NEXT), PARK_PARKED);
@@ -398,9 +376,8 @@ static void one_that_is_parked_meanwhile_waits_again_when_it_is_unparked(void **
     scene_expect_granted(b, NEXT);
 }
 
-static void a_refusal_leaves_it_early_and_is_tried_again(void **state)
+CASE(a_refusal_leaves_it_early_and_is_tried_again, open_early, b)
 {
-    struct bench *b = *state;
     scene_end(b, FIRST, END_EXIT, 0);
     assert_int_equal(scene_phase(b, NEXT), PARK_RESTORING);
     assert_int_not_equal(scene_take_order(b, NEXT), 0);
@@ -412,9 +389,8 @@ static void a_refusal_leaves_it_early_and_is_tried_again(void **state)
     assert_null(job_park(scene_job(b, NEXT))->text);
 }
 
-static void one_whose_filter_nobody_knows_is_ended_and_keeps_the_gpu_until_then(void **state)
+CASE(one_whose_filter_nobody_knows_is_ended_and_keeps_the_gpu_until_then, open_early, b)
 {
-    struct bench *b = *state;
     scene_submit(b, (struct scene_job){ 0 }, &three);
     scene_end(b, FIRST, END_EXIT, 0);
     scene_answer(b, NEXT, PARK_RETURN, PARK_LOST);
@@ -426,9 +402,8 @@ static void one_whose_filter_nobody_knows_is_ended_and_keeps_the_gpu_until_then(
     scene_run(b, OTHER);
 }
 
-static void an_attempt_that_never_ran_is_followed_by_a_usual_one(void **state)
+CASE(an_attempt_that_never_ran_is_followed_by_a_usual_one, open_soon, b)
 {
-    struct bench *b = *state;
     scene_submit(b, (struct scene_job){ .is_early = true }, &two);
     struct sent launch = scene_launch_of(b, NEXT);
     assert_true(launch.is_early);
@@ -458,9 +433,8 @@ static void lose_node(struct bench *b)
     assert_int_equal(bench_answer(b, &asked)->code, 0);
 }
 
-static void with_a_lost_node_both_jobs_are_lost(void **state)
+CASE(with_a_lost_node_both_jobs_are_lost, open_early, b)
 {
-    struct bench *b = *state;
     lose_node(b);
     assert_int_equal(scene_job(b, FIRST)->end, END_NODE_LOST);
     assert_int_equal(scene_job(b, NEXT)->end, END_NODE_LOST);
@@ -469,9 +443,8 @@ static void with_a_lost_node_both_jobs_are_lost(void **state)
     assert_int_equal(job_park(scene_job(b, NEXT))->granted_ms, 0);
 }
 
-static void one_that_goes_on_elsewhere_has_its_gpu_there_from_the_start(void **state)
+CASE(one_that_goes_on_elsewhere_has_its_gpu_there_from_the_start, open_soon, b)
 {
-    struct bench *b = *state;
     scene_submit(b, (struct scene_job){ .is_early = true, .goes_on = true, .limit_s = LIMIT_S }, &two);
     scene_run(b, NEXT);
     scene_expect_early(b, NEXT);
@@ -506,9 +479,8 @@ static void find_both(struct bench *b, enum attempt_phase first, enum park_seen 
     assert_int_equal(scene_hello(b, box), 0);
 }
 
-static void a_controller_that_starts_while_it_waits_gives_it_its_gpu(void **state)
+CASE(a_controller_that_starts_while_it_waits_gives_it_its_gpu, open_early, b)
 {
-    struct bench *b = *state;
     bench_restart_all(b);
     scene_expect_early(b, NEXT);
     find_both(b, PHASE_RUNNING, PARK_SEEN_PARKED);
@@ -523,9 +495,8 @@ static void a_controller_that_starts_while_it_waits_gives_it_its_gpu(void **stat
     assert_int_equal(sched_cluster(core_sched(b->core))->nodes[0].cpu_kept, 1000);
 }
 
-static void a_controller_that_starts_in_the_middle_of_a_grant_orders_it_again(void **state)
+CASE(a_controller_that_starts_in_the_middle_of_a_grant_orders_it_again, open_early, b)
 {
-    struct bench *b = *state;
     scene_end(b, FIRST, END_EXIT, 0);
     uint32_t number = scene_take_order(b, NEXT);
     bench_restart_all(b);
@@ -537,9 +508,8 @@ static void a_controller_that_starts_in_the_middle_of_a_grant_orders_it_again(vo
 }
 
 /* The node has had the order, and its answer was lost. */
-static void a_node_that_connects_again_is_given_the_order_again(void **state)
+CASE(a_node_that_connects_again_is_given_the_order_again, open_early, b)
 {
-    struct bench *b = *state;
     scene_end(b, FIRST, END_EXIT, 0);
     uint32_t number = scene_take_order(b, NEXT);
     core_link_down(b->core, b->now_ms, b->now_ms, SCENE_LINK);
@@ -550,9 +520,8 @@ static void a_node_that_connects_again_is_given_the_order_again(void **state)
 }
 
 /* A late answer to the order before that one does not count. */
-static void an_answer_to_another_order_gives_it_nothing(void **state)
+CASE(an_answer_to_another_order_gives_it_nothing, open_early, b)
 {
-    struct bench *b = *state;
     scene_end(b, FIRST, END_EXIT, 0);
     uint32_t number = scene_take_order(b, NEXT);
     scene_answer(b, NEXT, PARK_RETURN, PARK_REFUSED);
@@ -568,44 +537,4 @@ static void an_answer_to_another_order_gives_it_nothing(void **state)
     scene_say(b, MESSAGE_PARK_RESULT, &late);
     assert_int_equal(scene_phase(b, NEXT), PARK_RESTORING);
     scene_expect_granted(b, NEXT);
-}
-
-#define CASE(test_, open_) cmocka_unit_test_setup_teardown(test_, open_, scene_close)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(the_next_job_starts_while_its_gpu_is_used, open_soon),
-        CASE(it_starts_when_its_gpu_comes_near, open_late),
-        CASE(it_starts_when_the_one_before_it_is_being_stopped, open_late),
-        CASE(one_that_is_held_starts_when_it_is_released, open_soon),
-        CASE(one_that_may_not_begin_yet_starts_when_it_may, open_soon),
-        CASE(one_that_refuses_it_and_one_of_a_site_that_does_start_as_usual, open_soon),
-        CASE(none_starts_for_a_gpu_for_which_one_runs_already, open_early),
-        CASE(none_starts_on_a_node_that_cannot_do_it, scene_open),
-        CASE(a_drained_node_begins_nothing_and_what_began_there_waits, open_early),
-        CASE(when_that_is_parked_it_gets_the_gpu_and_the_parked_one_waits_for_it, open_early),
-        CASE(when_that_refuses_to_be_parked_it_waits_on, open_early),
-        CASE(when_that_is_extended_it_waits_on_and_its_own_time_does_not_pass, open_early),
-        CASE(when_that_never_ends_it_waits_until_somebody_cancels_it, open_early),
-        CASE(when_that_ends_because_its_gpu_fails_it_waits_for_the_gpu, open_early),
-        CASE(what_it_has_of_its_node_is_booked_until_it_ends, open_early),
-        CASE(its_gpu_may_be_free_before_its_start_is_reported, open_soon),
-        CASE(one_that_is_cancelled_leaves_the_gpu_to_those_behind_it, open_early),
-        CASE(one_that_is_cancelled_while_it_is_given_its_gpu_keeps_it_until_it_has_ended, open_early),
-        CASE(it_is_held_no_more_and_its_request_is_not_changed, open_early),
-        CASE(its_limit_is_edited_and_begins_with_its_gpu, open_early),
-        CASE(an_urgent_job_gets_the_gpu_before_it, open_early),
-        CASE(one_that_is_parked_meanwhile_waits_again_when_it_is_unparked, open_early),
-        CASE(a_refusal_leaves_it_early_and_is_tried_again, open_early),
-        CASE(one_whose_filter_nobody_knows_is_ended_and_keeps_the_gpu_until_then, open_early),
-        CASE(an_attempt_that_never_ran_is_followed_by_a_usual_one, open_soon),
-        CASE(with_a_lost_node_both_jobs_are_lost, open_early),
-        CASE(one_that_goes_on_elsewhere_has_its_gpu_there_from_the_start, open_soon),
-        CASE(a_controller_that_starts_while_it_waits_gives_it_its_gpu, open_early),
-        CASE(a_controller_that_starts_in_the_middle_of_a_grant_orders_it_again, open_early),
-        CASE(a_node_that_connects_again_is_given_the_order_again, open_early),
-        CASE(an_answer_to_another_order_gives_it_nothing, open_early),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,6 +18,8 @@ static int open_auto(void **state)
     return 0;
 }
 
+#define CASE(name, open, b) TEST_ON(name, struct bench *b, open, scene_close)
+
 /* It runs on the GPU from its start, which its node sees it use after this time; 0: never. */
 static void end_seen(struct bench *b, uint64_t id, uint64_t first_use_ms)
 {
@@ -57,9 +59,8 @@ static void occupy(struct bench *b, uint64_t id, int *request)
     scene_run(b, id);
 }
 
-static void a_command_starts_early_when_its_latest_run_used_the_gpu_late(void **state)
+CASE(a_command_starts_early_when_its_latest_run_used_the_gpu_late, open_auto, b)
 {
-    struct bench *b = *state;
     static int requests[8];
     learn(b, FIRST, 2001, &requests[0]);
     occupy(b, FIRST + 1, &requests[1]);
@@ -82,9 +83,8 @@ static void a_command_starts_early_when_its_latest_run_used_the_gpu_late(void **
 }
 
 /* One within 2 s among the latest three is enough, and a run that nobody measured is none. */
-static void one_early_use_among_the_latest_three_ends_that(void **state)
+CASE(one_early_use_among_the_latest_three_ends_that, open_auto, b)
 {
-    struct bench *b = *state;
     static int requests[8];
     learn(b, FIRST, 2000, &requests[0]);
     for (uint64_t id = FIRST + 1; id < FIRST + 3; id++)
@@ -107,9 +107,8 @@ static void one_early_use_among_the_latest_three_ends_that(void **state)
     scene_expect_early(b, FIRST + 7);
 }
 
-static void one_that_fails_before_it_has_its_gpu_ends_that_until_one_gets_there_that_asked(void **state)
+CASE(one_that_fails_before_it_has_its_gpu_ends_that_until_one_gets_there_that_asked, open_auto, b)
 {
-    struct bench *b = *state;
     static int requests[8];
     learn(b, FIRST, 60000, &requests[0]);
     occupy(b, FIRST + 1, &requests[1]);
@@ -138,9 +137,8 @@ static void one_that_fails_before_it_has_its_gpu_ends_that_until_one_gets_there_
 }
 
 /* No time passed before one waited, as far as two clocks can tell. */
-static void one_that_opened_its_gpu_at_once_has_done_so_within_no_time(void **state)
+CASE(one_that_opened_its_gpu_at_once_has_done_so_within_no_time, open_auto, b)
 {
-    struct bench *b = *state;
     static int requests[8];
     occupy(b, FIRST, &requests[0]);
     scene_submit(b, (struct scene_job){ .is_early = true }, &requests[1]);
@@ -153,9 +151,8 @@ static void one_that_opened_its_gpu_at_once_has_done_so_within_no_time(void **st
 }
 
 /* It failed as whatever runs there does: nothing follows from that. */
-static void one_that_ends_otherwise_changes_nothing(void **state)
+CASE(one_that_ends_otherwise_changes_nothing, open_auto, b)
 {
-    struct bench *b = *state;
     static int requests[8];
     static const struct {
         enum job_end end;
@@ -172,18 +169,4 @@ static void one_that_ends_otherwise_changes_nothing(void **state)
     scene_submit(b, (struct scene_job){ 0 }, &requests[4]);
     scene_run(b, FIRST + 4);
     scene_expect_early(b, FIRST + 4);
-}
-
-#define CASE(test_, open_) cmocka_unit_test_setup_teardown(test_, open_, scene_close)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_command_starts_early_when_its_latest_run_used_the_gpu_late, open_auto),
-        CASE(one_early_use_among_the_latest_three_ends_that, open_auto),
-        CASE(one_that_fails_before_it_has_its_gpu_ends_that_until_one_gets_there_that_asked, open_auto),
-        CASE(one_that_opened_its_gpu_at_once_has_done_so_within_no_time, open_auto),
-        CASE(one_that_ends_otherwise_changes_nothing, open_auto),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,8 @@
 #include "base/memory.h"
 #include "memory_store.h"
 
+#define CASE(name, b) TEST_ON(name, struct bench *b, bench_open_with_one, bench_close)
+
 #define GIB (1ULL << 30)
 
 static int one;
@@ -55,9 +57,8 @@ static void assert_shown(const struct bench *b, uint64_t used, size_t processes)
     assert_int_equal(gpu->processes.count, processes);
 }
 
-static void what_an_attempt_held_is_gone_with_its_end(void **state)
+CASE(what_an_attempt_held_is_gone_with_its_end, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run_first(b);
     see_both(b, 1000, false, false);
     assert_shown(b, 4 * GIB, 2);
@@ -70,9 +71,8 @@ static void what_an_attempt_held_is_gone_with_its_end(void **state)
     assert_int_equal(((const struct gpu_process *)gpu->processes.items)->pid, 9000);
 }
 
-static void a_sample_that_was_read_before_the_end_shows_nothing_of_it(void **state)
+CASE(a_sample_that_was_read_before_the_end_shows_nothing_of_it, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run_first(b);
     assert_int_equal(bench_exited(b, 1, launch, END_EXIT, 0), 0);
     bench_settle(b);
@@ -80,9 +80,8 @@ static void a_sample_that_was_read_before_the_end_shows_nothing_of_it(void **sta
     assert_shown(b, 1 * GIB, 1);
 }
 
-static void what_is_left_for_longer_or_found_by_the_agent_is_shown(void **state)
+CASE(what_is_left_for_longer_or_found_by_the_agent_is_shown, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run_first(b);
     assert_int_equal(bench_exited(b, 1, launch, END_EXIT, 0), 0);
     bench_settle(b);
@@ -92,27 +91,11 @@ static void what_is_left_for_longer_or_found_by_the_agent_is_shown(void **state)
     assert_shown(b, 4 * GIB, 2);
 }
 
-static void memory_that_is_not_known_is_not_taken_away(void **state)
+CASE(memory_that_is_not_known_is_not_taken_away, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run_first(b);
     see_both(b, 1000, false, true);
     assert_int_equal(bench_exited(b, 1, launch, END_EXIT, 0), 0);
     bench_settle(b);
     assert_shown(b, 4 * GIB, 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(
-            what_an_attempt_held_is_gone_with_its_end, bench_open_with_one, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_sample_that_was_read_before_the_end_shows_nothing_of_it, bench_open_with_one, bench_close),
-        cmocka_unit_test_setup_teardown(
-            what_is_left_for_longer_or_found_by_the_agent_is_shown, bench_open_with_one, bench_close),
-        cmocka_unit_test_setup_teardown(
-            memory_that_is_not_known_is_not_taken_away, bench_open_with_one, bench_close),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

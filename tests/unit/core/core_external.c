@@ -8,6 +8,8 @@
 #include "base/memory.h"
 #include "memory_store.h"
 
+#define CASE(name, b) TEST_ON(name, struct bench *b, bench_open_with_one, bench_close)
+
 #define MIB (1ULL << 20)
 #define GIB (1ULL << 30)
 #define ALL (GPU_PROCESSES | GPU_MEMORY_USED | GPU_UTILIZATION)
@@ -64,15 +66,13 @@ static const struct cluster_gpu *books(const struct bench *b)
 
 static void set_policy(struct bench *b, const struct identity *who, const char *policy, void *request)
 {
-    struct strings gpus = { 0 };
+    _cleanup_strings_ struct strings gpus = { 0 };
     strings_add(&gpus, "box:0");
     core_set_policy(b->core, b->now_ms, b->now_ms, who, &gpus, policy, request);
-    strings_clear(&gpus);
 }
 
-static void a_large_process_of_others_closes_its_gpu_at_once(void **state)
+CASE(a_large_process_of_others_closes_its_gpu_at_once, b)
 {
-    struct bench *b = *state;
     see(b, (struct sample){ .memory = 2 * GIB });
     assert_int_equal(books(b)->closed, DEVICE_EXTERNAL);
     bench_submit(b, 1000, 1, NULL, &one);
@@ -87,9 +87,8 @@ static void a_large_process_of_others_closes_its_gpu_at_once(void **state)
     assert_int_equal(core_job(b->core, 11)->state, JOB_STARTING);
 }
 
-static void a_small_idle_process_and_those_of_jobs_block_nothing(void **state)
+CASE(a_small_idle_process_and_those_of_jobs_block_nothing, b)
 {
-    struct bench *b = *state;
     see_often(b, (struct sample){ .memory = 512 * MIB, .load = 5 }, 10);
     assert_int_equal(books(b)->closed, 0);
     see_often(b, (struct sample){ .memory = 20 * GIB, .job = 9, .load = 90 }, 10);
@@ -97,9 +96,8 @@ static void a_small_idle_process_and_those_of_jobs_block_nothing(void **state)
     assert_true(books(b)->memory_external == 0);
 }
 
-static void a_small_process_is_noted_until_it_has_been_gone_for_a_while(void **state)
+CASE(a_small_process_is_noted_until_it_has_been_gone_for_a_while, b)
 {
-    struct bench *b = *state;
     assert_false(books(b)->has_external);
     see(b, (struct sample){ .memory = 400 * MIB });
     assert_true(books(b)->has_external && books(b)->closed == 0);
@@ -111,9 +109,8 @@ static void a_small_process_is_noted_until_it_has_been_gone_for_a_while(void **s
     assert_false(books(b)->has_external);
 }
 
-static void a_load_without_jobs_counts_when_it_lasts(void **state)
+CASE(a_load_without_jobs_counts_when_it_lasts, b)
 {
-    struct bench *b = *state;
     struct sample busy = { .memory = MIB, .load = 6 };
     see_often(b, busy, 2);
     see(b, (struct sample){ .memory = MIB });
@@ -123,18 +120,16 @@ static void a_load_without_jobs_counts_when_it_lasts(void **state)
     assert_int_equal(books(b)->closed, DEVICE_EXTERNAL);
 }
 
-static void the_load_of_a_job_is_not_taken_for_anothers(void **state)
+CASE(the_load_of_a_job_is_not_taken_for_anothers, b)
 {
-    struct bench *b = *state;
     bench_submit(b, 1000, 1, NULL, &one);
     bench_settle(b);
     see_often(b, (struct sample){ .memory = MIB, .load = 100 }, 10);
     assert_int_equal(books(b)->closed, 0);
 }
 
-static void a_stranger_beside_a_job_leaves_it_running_and_keeps_the_next_away(void **state)
+CASE(a_stranger_beside_a_job_leaves_it_running_and_keeps_the_next_away, b)
 {
-    struct bench *b = *state;
     bench_submit(b, 1000, 1, NULL, &one);
     bench_settle(b);
     struct sent launch = *bench_sent(b, MESSAGE_LAUNCH, 11);
@@ -147,18 +142,16 @@ static void a_stranger_beside_a_job_leaves_it_running_and_keeps_the_next_away(vo
     assert_int_equal(core_job(b->core, 12)->state, JOB_QUEUED);
 }
 
-static void memory_that_cannot_be_told_may_be_all_that_is_used(void **state)
+CASE(memory_that_cannot_be_told_may_be_all_that_is_used, b)
 {
-    struct bench *b = *state;
     see(b, (struct sample){ .is_memory_hidden = true, .used = 100 * MIB });
     assert_int_equal(books(b)->closed, 0);
     see(b, (struct sample){ .is_memory_hidden = true, .used = 3 * GIB });
     assert_int_equal(books(b)->closed, DEVICE_EXTERNAL);
 }
 
-static void without_a_list_of_processes_what_was_known_stays_for_a_while(void **state)
+CASE(without_a_list_of_processes_what_was_known_stays_for_a_while, b)
 {
-    struct bench *b = *state;
     see(b, (struct sample){ .memory = 2 * GIB });
     see_often(b, (struct sample){ .valid = GPU_MEMORY_USED }, 59);
     assert_int_equal(books(b)->closed, DEVICE_EXTERNAL);
@@ -166,9 +159,8 @@ static void without_a_list_of_processes_what_was_known_stays_for_a_while(void **
     assert_int_equal(books(b)->closed, 0);
 }
 
-static void the_log_grows_with_changes_and_not_with_samples(void **state)
+CASE(the_log_grows_with_changes_and_not_with_samples, b)
 {
-    struct bench *b = *state;
     set_policy(b, &admin, "fit-around", &one);
     see(b, (struct sample){ .memory = 2 * GIB });
     assert_true(books(b)->memory_external == 2 * GIB);
@@ -183,29 +175,23 @@ static void the_log_grows_with_changes_and_not_with_samples(void **state)
     assert_int_equal(b->n_published, published + 2);
 }
 
-static void fit_around_leaves_the_rest_to_shares(void **state)
+CASE(fit_around_leaves_the_rest_to_shares, b)
 {
-    struct bench *b = *state;
     set_policy(b, &admin, "fit-around", &one);
     see(b, (struct sample){ .memory = 20 * GIB });
     assert_int_equal(books(b)->closed, 0);
     bench_submit(b, 1000, 1, NULL, &two);
     bench_settle(b);
     assert_int_equal(core_job(b->core, 11)->state, JOB_QUEUED);
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "true");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("true");
     spec->ask.gpus = 1;
     spec->ask.gpu_mem = 4 * GIB;
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &three);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, &three);
     assert_int_equal(core_job(b->core, 12)->state, JOB_STARTING);
 }
 
-static void a_policy_of_one_gpu_is_for_administrators_and_takes_effect_at_once(void **state)
+CASE(a_policy_of_one_gpu_is_for_administrators_and_takes_effect_at_once, b)
 {
-    struct bench *b = *state;
     const struct core_gpu *gpu = core_gpu_at(core_node_named(b->core, "box"), 0);
     see(b, (struct sample){ .memory = 2 * GIB });
     set_policy(b, &owner, "ignore", &one);
@@ -236,9 +222,8 @@ static const struct state_change *policy_row(const struct bench *b)
     return NULL;
 }
 
-static void a_policy_outlives_a_restart(void **state)
+CASE(a_policy_outlives_a_restart, b)
 {
-    struct bench *b = *state;
     set_policy(b, &admin, "ignore", &one);
     bench_turn(b);
     const struct state_change *row = policy_row(b);
@@ -257,29 +242,23 @@ static void a_policy_outlives_a_restart(void **state)
     (void)bench_close((void **)&later);
 }
 
-static void what_is_not_clean_is_closed_until_it_is(void **state)
+CASE(what_is_not_clean_is_closed_until_it_is, b)
 {
-    struct bench *b = *state;
     see(b, (struct sample){ .is_unclean = 1 });
     assert_int_equal(books(b)->closed, DEVICE_UNCLEAN);
     see(b, (struct sample){ 0 });
     assert_int_equal(books(b)->closed, 0);
 }
 
-static void a_shared_gpu_is_crowded_while_it_is_full_or_busy(void **state)
+CASE(a_shared_gpu_is_crowded_while_it_is_full_or_busy, b)
 {
-    struct bench *b = *state;
     struct sample busy = { .load = 81 }, calmer = { .load = 75 }, calm = { .load = 70 };
     see_often(b, busy, 5);
     assert_int_equal(books(b)->closed, 0); // nobody shares it
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "true");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("true");
     spec->ask.gpus = 1;
     spec->ask.gpu_share = 300;
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &one);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, &one);
     see_often(b, busy, 2);
     assert_int_equal(books(b)->closed, 0);
     see(b, busy);
@@ -290,26 +269,4 @@ static void a_shared_gpu_is_crowded_while_it_is_full_or_busy(void **state)
     assert_int_equal(books(b)->closed, 0);
     see_often(b, (struct sample){ .used = 20 * GIB }, 3);
     assert_int_equal(books(b)->closed, DEVICE_CROWDED);
-}
-
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, bench_open_with_one, bench_close)
-    const struct CMUnitTest tests[] = {
-        CASE(a_large_process_of_others_closes_its_gpu_at_once),
-        CASE(a_small_idle_process_and_those_of_jobs_block_nothing),
-        CASE(a_small_process_is_noted_until_it_has_been_gone_for_a_while),
-        CASE(a_load_without_jobs_counts_when_it_lasts),
-        CASE(the_load_of_a_job_is_not_taken_for_anothers),
-        CASE(a_stranger_beside_a_job_leaves_it_running_and_keeps_the_next_away),
-        CASE(memory_that_cannot_be_told_may_be_all_that_is_used),
-        CASE(without_a_list_of_processes_what_was_known_stays_for_a_while),
-        CASE(the_log_grows_with_changes_and_not_with_samples),
-        CASE(fit_around_leaves_the_rest_to_shares),
-        CASE(a_policy_of_one_gpu_is_for_administrators_and_takes_effect_at_once),
-        CASE(a_policy_outlives_a_restart),
-        CASE(what_is_not_clean_is_closed_until_it_is),
-        CASE(a_shared_gpu_is_crowded_while_it_is_full_or_busy),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,8 @@
 #include "controller/core/forecasts.h"
 #include "memory_store.h"
 
+#define CASE(name, b) TEST_ON(name, struct bench *b, bench_open_with_one, bench_close)
+
 #define MINUTE_MS 60000
 
 static int one, two, three;
@@ -38,9 +40,8 @@ static const struct sent *wait_behind(struct bench *b, uint64_t *ret_waiting)
     return launch;
 }
 
-static void a_waiting_job_has_a_forecast_soon_after_its_submission(void **state)
+CASE(a_waiting_job_has_a_forecast_soon_after_its_submission, b)
 {
-    struct bench *b = *state;
     uint64_t waiting = 0;
     (void)wait_behind(b, &waiting);
     const struct kept_forecast *told = core_kept_forecast(b->core, 0);
@@ -79,10 +80,9 @@ static void await_told(struct bench *b, size_t count, int64_t step_ms)
 }
 
 /* With a long queue the run is made in parts. What is submitted meanwhile is told by the next one. */
-static void a_long_queue_is_told_in_parts(void **state)
+CASE(a_long_queue_is_told_in_parts, b)
 {
     enum { WAITING = 100 };
-    struct bench *b = *state;
     b->options.queue_max = 2 * WAITING;
     core_configure(b->core, b->now_ms, b->now_ms, &b->options);
     const struct sent *launch = bench_sent(b, MESSAGE_LAUNCH, submit(b, &one));
@@ -102,9 +102,8 @@ static void a_long_queue_is_told_in_parts(void **state)
     assert_int_equal(core_kept_forecast(b->core, 0)->job, late);
 }
 
-static void its_start_is_noted_and_learnt_from(void **state)
+CASE(its_start_is_noted_and_learnt_from, b)
 {
-    struct bench *b = *state;
     uint64_t waiting = 0;
     const struct sent *launch = wait_behind(b, &waiting);
     struct calibration before = *core_calibration(b->core);
@@ -117,9 +116,8 @@ static void its_start_is_noted_and_learnt_from(void **state)
     assert_memory_not_equal(core_calibration(b->core), &before, sizeof(before));
 }
 
-static void what_its_owner_changes_is_no_fault_of_the_forecast(void **state)
+CASE(what_its_owner_changes_is_no_fault_of_the_forecast, b)
 {
-    struct bench *b = *state;
     uint64_t waiting = 0;
     (void)wait_behind(b, &waiting);
     struct calibration before = *core_calibration(b->core);
@@ -129,9 +127,8 @@ static void what_its_owner_changes_is_no_fault_of_the_forecast(void **state)
     assert_memory_equal(core_calibration(b->core), &before, sizeof(before));
 }
 
-static void it_outlives_a_restart(void **state)
+CASE(it_outlives_a_restart, b)
 {
-    struct bench *b = *state;
     uint64_t waiting = 0;
     const struct sent *launch = wait_behind(b, &waiting);
     b->now_ms += MINUTE_MS;
@@ -160,29 +157,12 @@ static void it_outlives_a_restart(void **state)
     (void)bench_close((void **)&fresh);
 }
 
-static void damaged_rows_are_dropped(void **state)
+CASE(damaged_rows_are_dropped, b)
 {
-    struct bench *b = *state;
     struct error err;
-    struct buffer damaged = { 0 };
+    _cleanup_buffer_ struct buffer damaged = { 0 };
     buffer_append_text(&damaged, "no record");
     assert_int_equal(core_load_state(b->core, "forecast", "7", damaged.bytes, damaged.length, &err), 0);
     assert_int_equal(core_load_state(b->core, "forecast", "70000", damaged.bytes, damaged.length, &err), 0);
     assert_null(core_kept_forecast(b->core, 0));
-    buffer_clear(&damaged);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(
-            a_waiting_job_has_a_forecast_soon_after_its_submission, bench_open_with_one, bench_close),
-        cmocka_unit_test_setup_teardown(a_long_queue_is_told_in_parts, bench_open_with_one, bench_close),
-        cmocka_unit_test_setup_teardown(its_start_is_noted_and_learnt_from, bench_open_with_one, bench_close),
-        cmocka_unit_test_setup_teardown(
-            what_its_owner_changes_is_no_fault_of_the_forecast, bench_open_with_one, bench_close),
-        cmocka_unit_test_setup_teardown(it_outlives_a_restart, bench_open_with_one, bench_close),
-        cmocka_unit_test_setup_teardown(damaged_rows_are_dropped, bench_open_with_one, bench_close),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

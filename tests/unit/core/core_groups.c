@@ -7,6 +7,8 @@
 
 #include "base/memory.h"
 
+#define CASE(name, b) TEST_ON(name, struct bench *b, bench_open_with_four, bench_close)
+
 static int one, two, three;
 static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
 
@@ -21,20 +23,15 @@ static void limit_groups(struct bench *b)
 
 static uint64_t submit_array(struct bench *b)
 {
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "sleep");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("sleep");
     spec->ask.array = xstrdup("0-3");
     spec->ask.gpus = 1;
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &three);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, &three);
     return bench_answer(b, &three)->job;
 }
 
-static void users_of_a_group_have_its_limit_together_and_run_with_their_own(void **state)
+CASE(users_of_a_group_have_its_limit_together_and_run_with_their_own, b)
 {
-    struct bench *b = *state;
     limit_groups(b);
     b->group = LAB;
     bench_submit(b, 1000, 2, NULL, &one);
@@ -54,9 +51,8 @@ static void users_of_a_group_have_its_limit_together_and_run_with_their_own(void
     assert_int_equal(bench_sent(b, MESSAGE_LAUNCH, second)->gid, 1001);
 }
 
-static void elements_count_for_the_group_of_their_array(void **state)
+CASE(elements_count_for_the_group_of_their_array, b)
 {
-    struct bench *b = *state;
     limit_groups(b);
     b->group = LAB;
     uint64_t array = submit_array(b);
@@ -74,9 +70,8 @@ static void elements_count_for_the_group_of_their_array(void **state)
     assert_int_equal(job_group(late), LAB);
 }
 
-static void the_group_is_kept_over_a_restart(void **state)
+CASE(the_group_is_kept_over_a_restart, b)
 {
-    struct bench *b = *state;
     limit_groups(b);
     for (uint32_t group = 0; group <= LAB; group += LAB) {
         b->group = group;
@@ -94,24 +89,9 @@ static void the_group_is_kept_over_a_restart(void **state)
     }
 }
 
-static void group_zero_is_a_group(void **state)
+CASE(group_zero_is_a_group, b)
 {
-    struct bench *b = *state;
     const struct job root = { .gid = 1000, .account = 1 }, older = { .gid = 1000 };
-    (void)b;
     assert_int_equal(job_group(&root), 0);
     assert_int_equal(job_group(&older), 1000);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, bench_open_with_four, bench_close)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(users_of_a_group_have_its_limit_together_and_run_with_their_own),
-        TEST(elements_count_for_the_group_of_their_array),
-        TEST(the_group_is_kept_over_a_restart),
-        TEST(group_zero_is_a_group),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

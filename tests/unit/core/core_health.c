@@ -9,6 +9,8 @@
 #include "base/memory.h"
 #include "memory_store.h"
 
+#define CASE(name, b) TEST_ON(name, struct bench *b, bench_open_with_two, bench_close)
+
 static int one, two;
 static const struct identity admin = { .is_known = true, .uid = 77, .role = ROLE_ADMIN };
 static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
@@ -66,9 +68,8 @@ static void pause_or_resume(struct bench *b, const struct identity *who, bool is
     request_action(b, who, is_resume ? GPU_ACTION_RESUME : GPU_ACTION_PAUSE, request);
 }
 
-static void a_gpu_that_fails_gets_no_new_jobs_and_the_other_does(void **state)
+CASE(a_gpu_that_fails_gets_no_new_jobs_and_the_other_does, b)
 {
-    struct bench *b = *state;
     see(b, (struct sample){ .xid = 79 });
     assert_int_equal(books(b)->closed, DEVICE_UNHEALTHY);
     assert_string_equal(fault_text(b), "Xid 79: GPU has fallen off the bus");
@@ -90,17 +91,15 @@ static void a_gpu_that_fails_gets_no_new_jobs_and_the_other_does(void **state)
     assert_true(is_told);
 }
 
-static void an_error_of_the_application_closes_nothing(void **state)
+CASE(an_error_of_the_application_closes_nothing, b)
 {
-    struct bench *b = *state;
     see(b, (struct sample){ .xid = 31 });
     assert_int_equal(books(b)->closed, 0);
     assert_null(fault_text(b));
 }
 
-static void what_runs_there_goes_on(void **state)
+CASE(what_runs_there_goes_on, b)
 {
-    struct bench *b = *state;
     bench_submit(b, 1000, 1, NULL, &one);
     bench_settle(b);
     assert_int_equal(bench_started(b, 1, bench_sent(b, MESSAGE_LAUNCH, 11)), 0);
@@ -109,9 +108,8 @@ static void what_runs_there_goes_on(void **state)
     assert_int_equal(books(b)->closed, DEVICE_UNHEALTHY);
 }
 
-static void somebody_resumes_it(void **state)
+CASE(somebody_resumes_it, b)
 {
-    struct bench *b = *state;
     see(b, (struct sample){ .xid = 79 });
     pause_or_resume(b, &owner, true, &one);
     assert_int_equal(bench_answer(b, &one)->code, -EPERM);
@@ -122,9 +120,8 @@ static void somebody_resumes_it(void **state)
     assert_null(fault_text(b));
 }
 
-static void a_resume_ends_pause_and_fault_alike(void **state)
+CASE(a_resume_ends_pause_and_fault_alike, b)
 {
-    struct bench *b = *state;
     see(b, (struct sample){ .xid = 79 });
     pause_or_resume(b, &admin, false, &one);
     assert_true(books(b)->is_paused);
@@ -133,9 +130,8 @@ static void a_resume_ends_pause_and_fault_alike(void **state)
     assert_int_equal(books(b)->closed, 0);
 }
 
-static void a_fault_outlives_a_restart(void **state)
+CASE(a_fault_outlives_a_restart, b)
 {
-    struct bench *b = *state;
     struct gpu_xid xid = { 48, 5 };
     struct gpu_state gpu = { .uuid = (char[]){ "GPU-0" }, .numa = -1, .xids = { &xid, 1 } };
     struct message_gpus message = { .gpus = { .items = &gpu, .count = 1 } };
@@ -164,9 +160,8 @@ static void a_fault_outlives_a_restart(void **state)
 }
 
 /* The node sends nothing meanwhile, so the core's own timer must do it. */
-static void a_contained_error_is_over_by_itself(void **state)
+CASE(a_contained_error_is_over_by_itself, b)
 {
-    struct bench *b = *state;
     see(b, (struct sample){ .xid = 94 });
     see(b, (struct sample){ 0 });
     bench_pass(b, 597000);
@@ -176,9 +171,8 @@ static void a_contained_error_is_over_by_itself(void **state)
     assert_int_equal(books(b)->closed, 0);
 }
 
-static void a_vanished_gpu_returns_when_it_is_seen_again(void **state)
+CASE(a_vanished_gpu_returns_when_it_is_seen_again, b)
 {
-    struct bench *b = *state;
     see(b, (struct sample){ .is_lost = 1, .trouble = "the driver does not answer" });
     assert_string_equal(fault_text(b), "vanished: the driver does not answer");
     assert_false(books(b)->is_present);
@@ -190,9 +184,8 @@ static void a_vanished_gpu_returns_when_it_is_seen_again(void **state)
     assert_true(books(b)->is_present);
 }
 
-static void what_stays_unclean_for_long_is_a_fault(void **state)
+CASE(what_stays_unclean_for_long_is_a_fault, b)
 {
-    struct bench *b = *state;
     struct sample unclean = { .is_unclean = 1, .trouble = "2G still used by no process" };
     see(b, unclean);
     assert_int_equal(books(b)->closed, DEVICE_UNCLEAN);
@@ -221,7 +214,7 @@ static void end_job(struct bench *b, enum job_end end, int exit_code, uint32_t x
     bench_settle(b);
 }
 
-static void a_job_that_failed_after_an_error_of_its_gpu_ended_by_it(void **state)
+TEST(a_job_that_failed_after_an_error_of_its_gpu_ended_by_it)
 {
     const struct {
         enum job_end end;
@@ -237,7 +230,6 @@ static void a_job_that_failed_after_an_error_of_its_gpu_ended_by_it(void **state
         { END_OOM, 137, 31, END_OOM },
         { END_CANCELLED, 143, 31, END_CANCELLED },
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct bench *b = NULL;
         (void)bench_open_with_two((void **)&b);
@@ -264,9 +256,8 @@ static unsigned count_releases(const struct bench *b)
     return count;
 }
 
-static void a_release_is_resent_until_the_node_shows_it_and_so_is_its_end(void **state)
+CASE(a_release_is_resent_until_the_node_shows_it_and_so_is_its_end, b)
 {
-    struct bench *b = *state;
     const struct sample released = { .is_lost = 1, .is_released = 1, .trouble = "released" };
     request_action(b, &admin, GPU_ACTION_RELEASE, &one);
     assert_int_equal(bench_answer(b, &one)->code, 0);
@@ -293,33 +284,12 @@ static void a_release_is_resent_until_the_node_shows_it_and_so_is_its_end(void *
     assert_int_equal(books(b)->closed, 0);
 }
 
-static void a_gpu_with_a_job_is_not_released(void **state)
+CASE(a_gpu_with_a_job_is_not_released, b)
 {
-    struct bench *b = *state;
     bench_submit(b, 1000, 1, NULL, &one);
     bench_settle(b);
     request_action(b, &admin, GPU_ACTION_RELEASE, &two);
     assert_int_equal(bench_answer(b, &two)->code, -EBUSY);
     assert_int_equal(count_releases(b), 0);
     assert_null(core_find_gpu(core_node_named(b->core, "box"), "GPU-0")->mark);
-}
-
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, bench_open_with_two, bench_close)
-    const struct CMUnitTest tests[] = {
-        CASE(a_gpu_that_fails_gets_no_new_jobs_and_the_other_does),
-        CASE(an_error_of_the_application_closes_nothing),
-        CASE(what_runs_there_goes_on),
-        CASE(somebody_resumes_it),
-        CASE(a_resume_ends_pause_and_fault_alike),
-        CASE(a_fault_outlives_a_restart),
-        CASE(a_contained_error_is_over_by_itself),
-        CASE(a_vanished_gpu_returns_when_it_is_seen_again),
-        CASE(what_stays_unclean_for_long_is_a_fault),
-        CASE(a_release_is_resent_until_the_node_shows_it_and_so_is_its_end),
-        CASE(a_gpu_with_a_job_is_not_released),
-        cmocka_unit_test(a_job_that_failed_after_an_error_of_its_gpu_ended_by_it),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,8 @@
 #include "base/memory.h"
 #include "memory_store.h"
 
+#define CASE(name, b) TEST_ON(name, struct bench *b, bench_open_with_one, bench_close)
+
 #define SECOND 1000
 
 static int one, two;
@@ -15,14 +17,10 @@ static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 100
 
 static void submit(struct bench *b, int64_t idle_timeout_ms, bool is_ok, void *request)
 {
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "sleep");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("sleep");
     spec->ask.idle_timeout_ms = idle_timeout_ms;
     spec->ask.idle_ok = is_ok;
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, request);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, request);
 }
 
 /* Job 11 runs on the only GPU. */
@@ -56,9 +54,8 @@ static void say(struct bench *b, const struct sent *launch, int64_t idle_ms)
     bench_settle(b);
 }
 
-static void an_idle_job_is_marked_once_and_until_it_works(void **state)
+CASE(an_idle_job_is_marked_once_and_until_it_works, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run_first(b, 0);
     say(b, launch, 9 * SECOND);
     assert_int_equal(b->n_published, 0);
@@ -74,9 +71,8 @@ static void an_idle_job_is_marked_once_and_until_it_works(void **state)
     assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
 }
 
-static void an_idle_job_gives_way_to_one_that_waits(void **state)
+CASE(an_idle_job_gives_way_to_one_that_waits, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run_first(b, 0);
     submit(b, 0, false, &two);
     say(b, launch, 15 * SECOND);
@@ -93,9 +89,8 @@ static void an_idle_job_gives_way_to_one_that_waits(void **state)
     assert_int_equal(core_job(b->core, 12)->state, JOB_STARTING);
 }
 
-static void a_job_that_works_again_gives_way_no_more(void **state)
+CASE(a_job_that_works_again_gives_way_no_more, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run_first(b, 0);
     say(b, launch, 20 * SECOND);
     assert_int_equal(core_job(b->core, 11)->idle_level, IDLE_YIELDS);
@@ -105,9 +100,8 @@ static void a_job_that_works_again_gives_way_no_more(void **state)
     assert_int_equal(core_job(b->core, 12)->state, JOB_QUEUED);
 }
 
-static void a_job_is_ended_after_its_own_time(void **state)
+CASE(a_job_is_ended_after_its_own_time, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run_first(b, 8 * SECOND);
     say(b, launch, 6 * SECOND);
     assert_int_equal(core_job(b->core, 11)->idle_level, IDLE_WARNED);
@@ -134,9 +128,8 @@ static void stand_still(struct bench *b, bool is_still)
     bench_settle(b);
 }
 
-static void a_suspended_job_is_neither_told_nor_ended(void **state)
+CASE(a_suspended_job_is_neither_told_nor_ended, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run_first(b, 8 * SECOND);
     stand_still(b, true);
     say(b, launch, 3600 * SECOND);
@@ -153,9 +146,8 @@ static void a_suspended_job_is_neither_told_nor_ended(void **state)
     assert_int_equal(core_job(b->core, 11)->state, JOB_STOPPING);
 }
 
-static void a_job_is_never_ended_unwarned(void **state)
+CASE(a_job_is_never_ended_unwarned, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run_first(b, 8 * SECOND);
     say(b, launch, 3600 * SECOND);
     assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
@@ -165,9 +157,8 @@ static void a_job_is_never_ended_unwarned(void **state)
     assert_int_equal(core_job(b->core, 11)->state, JOB_STOPPING);
 }
 
-static void a_gpu_is_wasted_when_it_alone_is_unused_for_long(void **state)
+CASE(a_gpu_is_wasted_when_it_alone_is_unused_for_long, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run_first(b, 0);
     gpu_ms = 9 * SECOND;
     say(b, launch, 0);
@@ -181,9 +172,8 @@ static void a_gpu_is_wasted_when_it_alone_is_unused_for_long(void **state)
     assert_int_equal(core_job(b->core, 11)->idle_level, IDLE_NONE);
 }
 
-static void what_an_earlier_attempt_did_says_nothing(void **state)
+CASE(what_an_earlier_attempt_did_says_nothing, b)
 {
-    struct bench *b = *state;
     struct sent late = *run_first(b, 8 * SECOND);
     late.token++;
     say(b, &late, 3600 * SECOND);
@@ -191,42 +181,17 @@ static void what_an_earlier_attempt_did_says_nothing(void **state)
     assert_int_equal(core_idle_ms(core_find(b->core, 11)), 0);
 }
 
-static void only_operators_exempt_their_jobs_where_the_site_says_so(void **state)
+CASE(only_operators_exempt_their_jobs_where_the_site_says_so, b)
 {
-    struct bench *b = *state;
     submit(b, 0, true, &one);
     assert_int_equal(bench_answer(b, &one)->code, -EPERM);
 }
 
-static void a_job_without_gpus_has_no_idle_timeout(void **state)
+CASE(a_job_without_gpus_has_no_idle_timeout, b)
 {
-    struct bench *b = *state;
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "sleep");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("sleep");
     spec->ask.gpus = 0;
     spec->ask.idle_timeout_ms = 60 * SECOND;
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &one);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, &one);
     assert_int_equal(bench_answer(b, &one)->code, -EINVAL);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, bench_open_with_one, bench_close)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(an_idle_job_is_marked_once_and_until_it_works),
-        CASE(an_idle_job_gives_way_to_one_that_waits),
-        CASE(a_job_that_works_again_gives_way_no_more),
-        CASE(a_job_is_ended_after_its_own_time),
-        CASE(a_suspended_job_is_neither_told_nor_ended),
-        CASE(a_job_is_never_ended_unwarned),
-        CASE(a_gpu_is_wasted_when_it_alone_is_unused_for_long),
-        CASE(what_an_earlier_attempt_did_says_nothing),
-        CASE(only_operators_exempt_their_jobs_where_the_site_says_so),
-        CASE(a_job_without_gpus_has_no_idle_timeout),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,6 +23,8 @@ static int open_watching(void **state)
     return 0;
 }
 
+#define CASE(name, b) TEST_ON(name, struct bench *b, open_watching, bench_close)
+
 /* Of a node with two GPUs that knows of no attempt. Nothing of it is durable yet. */
 static int say_hello(struct bench *b, uint32_t link, const char *node, const char *boot, int64_t sent_ms)
 {
@@ -64,9 +66,8 @@ static void lose(struct bench *b, uint32_t link)
     bench_settle(b);
 }
 
-static void words_of_an_older_connection_are_not_believed(void **state)
+CASE(words_of_an_older_connection_are_not_believed, b)
 {
-    struct bench *b = *state;
     assert_int_equal(hello(b, 1, "box", "boot", 500), 0);
     run_one(b);
     assert_int_equal(hello(b, 2, "box", "boot", 400), -ESTALE);
@@ -74,9 +75,8 @@ static void words_of_an_older_connection_are_not_believed(void **state)
     assert_int_equal(core_node_named(b->core, "box")->link, 1);
 }
 
-static void they_are_not_believed_while_the_node_is_away_either(void **state)
+CASE(they_are_not_believed_while_the_node_is_away_either, b)
 {
-    struct bench *b = *state;
     assert_int_equal(hello(b, 1, "box", "boot", 500), 0);
     run_one(b);
     lose(b, 1);
@@ -85,24 +85,21 @@ static void they_are_not_believed_while_the_node_is_away_either(void **state)
     assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
 }
 
-static void a_newer_connection_takes_the_place_of_one_that_looks_alive(void **state)
+CASE(a_newer_connection_takes_the_place_of_one_that_looks_alive, b)
 {
-    struct bench *b = *state;
     assert_int_equal(hello(b, 1, "box", "boot", 500), 0);
     assert_int_equal(hello(b, 2, "box", "boot", 600), 0);
     assert_int_equal(core_node_named(b->core, "box")->link, 2);
 }
 
-static void an_agent_that_tells_no_time_is_believed(void **state)
+CASE(an_agent_that_tells_no_time_is_believed, b)
 {
-    struct bench *b = *state;
     assert_int_equal(hello(b, 1, "box", "boot", 500), 0);
     assert_int_equal(hello(b, 2, "box", "boot", 0), 0);
 }
 
-static void another_machine_with_the_name_of_one_that_is_up_stays_out(void **state)
+CASE(another_machine_with_the_name_of_one_that_is_up_stays_out, b)
 {
-    struct bench *b = *state;
     assert_int_equal(hello(b, 1, "box", "boot", 500), 0);
     run_one(b);
     assert_int_equal(hello(b, 2, "box", "boot of a copy", 10), -EBUSY);
@@ -111,9 +108,8 @@ static void another_machine_with_the_name_of_one_that_is_up_stays_out(void **sta
 }
 
 /* Two containers on one host have its boot id, and each its spool. */
-static void another_spool_of_a_boot_that_is_up_stays_out(void **state)
+CASE(another_spool_of_a_boot_that_is_up_stays_out, b)
 {
-    struct bench *b = *state;
     assert_int_equal(hello(b, 1, "box", "boot+1", 500), 0);
     run_one(b);
     assert_int_equal(hello(b, 2, "box", "boot+2", 600), -EBUSY);
@@ -125,9 +121,8 @@ static void another_spool_of_a_boot_that_is_up_stays_out(void **state)
 }
 
 /* Its machine was reset, and the old connection looks alive until it is found to be silent. */
-static void a_node_that_started_anew_is_let_in_when_its_silence_is_noticed(void **state)
+CASE(a_node_that_started_anew_is_let_in_when_its_silence_is_noticed, b)
 {
-    struct bench *b = *state;
     assert_int_equal(hello(b, 1, "box", "boot", 500), 0);
     run_one(b);
     assert_int_equal(hello(b, 2, "box", "next boot", 10), -EBUSY);
@@ -140,9 +135,8 @@ static void a_node_that_started_anew_is_let_in_when_its_silence_is_noticed(void 
     assert_int_equal(core_job(b->core, 11)->end, END_REBOOT);
 }
 
-static void the_boot_before_does_not_come_back(void **state)
+CASE(the_boot_before_does_not_come_back, b)
 {
-    struct bench *b = *state;
     assert_int_equal(hello(b, 1, "box", "boot", 500), 0);
     lose(b, 1);
     assert_int_equal(hello(b, 2, "box", "next boot", 10), 0);
@@ -153,9 +147,8 @@ static void the_boot_before_does_not_come_back(void **state)
 }
 
 /* A machine whose place another one had for a while. */
-static void no_word_is_late_after_a_quarter_of_an_hour(void **state)
+CASE(no_word_is_late_after_a_quarter_of_an_hour, b)
 {
-    struct bench *b = *state;
     assert_int_equal(hello(b, 1, "box", "boot", 500), 0);
     lose(b, 1);
     assert_int_equal(hello(b, 2, "box", "next boot", 10), 0);
@@ -165,9 +158,8 @@ static void no_word_is_late_after_a_quarter_of_an_hour(void **state)
 }
 
 /* Emptied while its agent was dead: perhaps the job has run, so it is not launched there again. */
-static void an_attempt_is_not_launched_again_into_another_spool(void **state)
+CASE(an_attempt_is_not_launched_again_into_another_spool, b)
 {
-    struct bench *b = *state;
     assert_int_equal(hello(b, 1, "box", "boot+1", 500), 0);
     bench_submit(b, 1000, 1, NULL, &one);
     bench_settle(b);
@@ -179,9 +171,8 @@ static void an_attempt_is_not_launched_again_into_another_spool(void **state)
     assert_int_equal(core_job(b->core, 11)->end, END_UNKNOWN);
 }
 
-static void the_spool_before_does_not_come_back(void **state)
+CASE(the_spool_before_does_not_come_back, b)
 {
-    struct bench *b = *state;
     assert_int_equal(hello(b, 1, "box", "boot+2", 600), 0);
     assert_int_equal(hello(b, 2, "box", "boot+1", 500), -ESTALE);
     assert_int_equal(hello(b, 3, "box", "boot+3", 700), -EBUSY); // its old connection is not missed yet
@@ -189,9 +180,8 @@ static void the_spool_before_does_not_come_back(void **state)
     assert_int_equal(hello(b, 3, "box", "boot+3", 700), 0);
 }
 
-static void an_attempt_is_launched_again_into_the_same_spool(void **state)
+CASE(an_attempt_is_launched_again_into_the_same_spool, b)
 {
-    struct bench *b = *state;
     assert_int_equal(hello(b, 1, "box", "boot+1", 500), 0);
     bench_submit(b, 1000, 1, NULL, &one);
     bench_settle(b);
@@ -201,9 +191,8 @@ static void an_attempt_is_launched_again_into_the_same_spool(void **state)
     assert_non_null(bench_sent(b, MESSAGE_LAUNCH, 11));
 }
 
-static void another_spool_of_another_boot_is_a_start_of_the_machine(void **state)
+CASE(another_spool_of_another_boot_is_a_start_of_the_machine, b)
 {
-    struct bench *b = *state;
     assert_int_equal(hello(b, 1, "box", "boot+1", 500), 0);
     run_one(b);
     lose(b, 1);
@@ -211,9 +200,8 @@ static void another_spool_of_another_boot_is_a_start_of_the_machine(void **state
     assert_int_equal(core_job(b->core, 11)->end, END_REBOOT);
 }
 
-static void launches_are_numbered_above_all_that_welcome_told_of(void **state)
+CASE(launches_are_numbered_above_all_that_welcome_told_of, b)
 {
-    struct bench *b = *state;
     assert_int_equal(hello(b, 1, "box", "boot", 500), 0);
     uint64_t before = bench_sent(b, MESSAGE_WELCOME, 0)->order;
     run_one(b);
@@ -237,14 +225,10 @@ static void launches_are_numbered_above_all_that_welcome_told_of(void **state)
 
 static void submit_wide(struct bench *b, uint32_t nodes, void *request)
 {
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "train");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("train");
     spec->ask.gpus = 2 * nodes;
     spec->ask.nodes = nodes;
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, request);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, request);
 }
 
 /* What the store keeps of a node's HELLO. */
@@ -262,9 +246,8 @@ static void take_row(struct bench *b, uint32_t link, const char *node, struct bu
     assert_true(ret->length > 0);
 }
 
-static void what_could_run_before_a_restart_is_taken_before_its_nodes_are_back(void **state)
+CASE(what_could_run_before_a_restart_is_taken_before_its_nodes_are_back, b)
 {
-    struct bench *b = *state;
     _cleanup_buffer_ struct buffer near = { 0 }, far = { 0 };
     take_row(b, 1, "near", &near);
     take_row(b, 2, "far", &far);
@@ -287,17 +270,14 @@ static void what_could_run_before_a_restart_is_taken_before_its_nodes_are_back(v
     assert_int_equal(core_job(b->core, job)->state, JOB_STARTING);
 }
 
-static void a_row_without_a_node_is_refused(void **state)
+CASE(a_row_without_a_node_is_refused, b)
 {
-    struct bench *b = *state;
     _cleanup_buffer_ struct buffer bytes = { 0 };
     struct error err = { 0 };
     record_encode(&cluster_change_record, &(struct cluster_change){ .kind = CHANGE_NODE_UP }, &bytes);
     assert_int_equal(
         core_load_state(b->core, CORE_NODE_SIZE, "x", bytes.bytes, bytes.length, &err), -EBADMSG);
 }
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_watching, bench_close)
 
 /* The node is refused until it is durable that it is held. */
 static void hello_is_held(struct bench *bench, uint32_t link, uint64_t epoch, int64_t began_ms,
@@ -312,7 +292,7 @@ static void hello_is_held(struct bench *bench, uint32_t link, uint64_t epoch, in
 }
 
 /* A job that is queued in an older copy of the store may have run since. */
-static void a_restored_store_starts_nothing_until_its_nodes_are_resumed(void **state)
+TEST_WITH(a_restored_store_starts_nothing_until_its_nodes_are_resumed, bench_open, bench_close)
 {
     struct bench *bench = *state;
     const struct store_summary summary = {
@@ -357,9 +337,8 @@ static uint64_t submit(struct bench *bench, void *request)
     return bench_answer(bench, request)->job;
 }
 
-static void a_node_that_knows_no_more_than_the_store_is_not_held(void **state)
+TEST_ON(a_node_that_knows_no_more_than_the_store_is_not_held, struct bench *bench, bench_open, bench_close)
 {
-    struct bench *bench = *state;
     restart_at_event_100(bench);
     assert_int_equal(bench_hello_seen(bench, 1, 3, 77, 100, NULL), 0);
     bench_settle(bench);
@@ -378,7 +357,7 @@ static void a_node_that_knows_no_more_than_the_store_is_not_held(void **state)
     assert_false(core_is_store_old(bench->core));
 }
 
-static void a_node_that_knows_more_than_the_store_shows_that_the_store_is_old(void **state)
+TEST_WITH(a_node_that_knows_more_than_the_store_shows_that_the_store_is_old, bench_open, bench_close)
 {
     const struct {
         uint64_t epoch;
@@ -414,7 +393,7 @@ static void beat(struct bench *bench, uint32_t link)
     bench_settle(bench);
 }
 
-static void a_job_that_an_old_store_does_not_know_runs_until_its_node_is_resumed(void **state)
+TEST_WITH(a_job_that_an_old_store_does_not_know_runs_until_its_node_is_resumed, bench_open, bench_close)
 {
     struct bench *bench = *state;
     const struct identity root = { .is_known = true, .role = ROLE_ADMIN };
@@ -463,9 +442,8 @@ static void resume_after_restore(struct bench *bench)
 }
 
 /* It was off, or mgpud died before it was durable that the node is held. */
-static void a_node_that_connects_when_a_restored_mgpud_was_started_again_is_held(void **state)
+CASE(a_node_that_connects_when_a_restored_mgpud_was_started_again_is_held, bench)
 {
-    struct bench *bench = *state;
     resume_after_restore(bench);
     /* Now it has accepted the new epoch. */
     start_in_epoch(bench, RESTORE_GAP + 11);
@@ -480,7 +458,7 @@ static void a_node_that_connects_when_a_restored_mgpud_was_started_again_is_held
 }
 
 /* It may have run in the time that the store does not know. */
-static void a_job_that_was_starting_in_an_old_store_is_not_launched_again(void **state)
+TEST_WITH(a_job_that_was_starting_in_an_old_store_is_not_launched_again, bench_open, bench_close)
 {
     struct bench *bench = *state;
     assert_int_equal(bench_hello(bench, 1, "b00t", 1, NULL, 0), 0);
@@ -495,7 +473,8 @@ static void a_job_that_was_starting_in_an_old_store_is_not_launched_again(void *
 }
 
 /* If WELCOME is lost, it connects with the epoch from before once more, also to the next mgpud. */
-static void nothing_is_allocated_on_a_node_before_it_has_stored_the_epoch_of_a_restored_store(void **state)
+TEST_WITH(nothing_is_allocated_on_a_node_before_it_has_stored_the_epoch_of_a_restored_store, bench_open,
+    bench_close)
 {
     struct bench *bench = *state;
     resume_after_restore(bench);
@@ -523,9 +502,8 @@ static void resume_when_found_old(struct bench *bench)
     assert_null(core_node_named(bench->core, "box")->mark);
 }
 
-static void nor_if_its_node_is_resumed_before_it_is_accepted(void **state)
+TEST_ON(nor_if_its_node_is_resumed_before_it_is_accepted, struct bench *bench, bench_open, bench_close)
 {
-    struct bench *bench = *state;
     assert_int_equal(bench_hello(bench, 1, "b00t", 1, NULL, 0), 0);
     uint64_t job = submit(bench, &one);
     bench_restart(bench, bench_stored(bench, job));
@@ -543,7 +521,7 @@ static uint64_t allocate(struct bench *bench)
 }
 
 /* It has not run before: this mgpud would know of its end. */
-static void a_job_that_was_allocated_before_the_store_was_found_old_is_launched_again(void **state)
+TEST_WITH(a_job_that_was_allocated_before_the_store_was_found_old_is_launched_again, bench_open, bench_close)
 {
     struct bench *bench = *state;
     uint64_t job = allocate(bench);
@@ -552,9 +530,8 @@ static void a_job_that_was_allocated_before_the_store_was_found_old_is_launched_
     assert_int_equal(core_job(bench->core, job)->state, JOB_STARTING);
 }
 
-static void also_if_its_node_is_resumed_before_it_is_accepted(void **state)
+TEST_ON(also_if_its_node_is_resumed_before_it_is_accepted, struct bench *bench, bench_open, bench_close)
 {
-    struct bench *bench = *state;
     uint64_t job = allocate(bench);
     resume_when_found_old(bench);
     assert_non_null(bench_sent(bench, MESSAGE_LAUNCH, job));
@@ -562,9 +539,8 @@ static void also_if_its_node_is_resumed_before_it_is_accepted(void **state)
 }
 
 /* The sums would wrap, and all nodes refuse an epoch that is lower than before. */
-static void numbers_that_cannot_exist_are_refused(void **state)
+TEST_ON(numbers_that_cannot_exist_are_refused, struct bench *bench, bench_open, bench_close)
 {
-    struct bench *bench = *state;
     const struct known_attempt known = { .id.job = UINT64_MAX, .id.attempt = 1, .phase = PHASE_RUNNING };
     assert_int_equal(bench_hello_seen(bench, 1, UINT64_MAX, 77, 100, NULL), -EPROTO);
     assert_int_equal(bench_hello_seen(bench, 1, 1, 77, UINT64_MAX, NULL), -EPROTO);
@@ -573,58 +549,10 @@ static void numbers_that_cannot_exist_are_refused(void **state)
 }
 
 /* They have accepted an epoch from before the gap. */
-static void other_nodes_connect_again_when_the_store_is_found_old(void **state)
+TEST_ON(other_nodes_connect_again_when_the_store_is_found_old, struct bench *bench, bench_open, bench_close)
 {
-    struct bench *bench = *state;
     assert_int_equal(bench_hello_as(bench, 7, "other", 1), 0);
     bench_settle(bench);
     resume_when_found_old(bench);
     assert_int_equal(bench->closed, 7);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(numbers_that_cannot_exist_are_refused, bench_open, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_restored_store_starts_nothing_until_its_nodes_are_resumed, bench_open, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_node_that_knows_no_more_than_the_store_is_not_held, bench_open, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_node_that_knows_more_than_the_store_shows_that_the_store_is_old, bench_open, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_job_that_an_old_store_does_not_know_runs_until_its_node_is_resumed, bench_open, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_job_that_was_starting_in_an_old_store_is_not_launched_again, bench_open, bench_close),
-        cmocka_unit_test_setup_teardown(
-            nor_if_its_node_is_resumed_before_it_is_accepted, bench_open, bench_close),
-        cmocka_unit_test_setup_teardown(
-            nothing_is_allocated_on_a_node_before_it_has_stored_the_epoch_of_a_restored_store, bench_open,
-            bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_job_that_was_allocated_before_the_store_was_found_old_is_launched_again, bench_open,
-            bench_close),
-        cmocka_unit_test_setup_teardown(
-            also_if_its_node_is_resumed_before_it_is_accepted, bench_open, bench_close),
-        cmocka_unit_test_setup_teardown(
-            other_nodes_connect_again_when_the_store_is_found_old, bench_open, bench_close),
-        CASE(a_node_that_connects_when_a_restored_mgpud_was_started_again_is_held),
-        CASE(words_of_an_older_connection_are_not_believed),
-        CASE(they_are_not_believed_while_the_node_is_away_either),
-        CASE(a_newer_connection_takes_the_place_of_one_that_looks_alive),
-        CASE(an_agent_that_tells_no_time_is_believed),
-        CASE(another_machine_with_the_name_of_one_that_is_up_stays_out),
-        CASE(another_spool_of_a_boot_that_is_up_stays_out),
-        CASE(a_node_that_started_anew_is_let_in_when_its_silence_is_noticed),
-        CASE(the_boot_before_does_not_come_back),
-        CASE(no_word_is_late_after_a_quarter_of_an_hour),
-        CASE(an_attempt_is_not_launched_again_into_another_spool),
-        CASE(the_spool_before_does_not_come_back),
-        CASE(an_attempt_is_launched_again_into_the_same_spool),
-        CASE(another_spool_of_another_boot_is_a_start_of_the_machine),
-        CASE(launches_are_numbered_above_all_that_welcome_told_of),
-        CASE(what_could_run_before_a_restart_is_taken_before_its_nodes_are_back),
-        CASE(a_row_without_a_node_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,6 +23,8 @@ static int open_watching(void **state)
     return bench_hello(b, 1, "boot", 2, NULL, 0);
 }
 
+#define CASE(name, b) TEST_ON(name, struct bench *b, open_watching, bench_close)
+
 static const struct core_node *box(const struct bench *b)
 {
     return core_node_named(b->core, "box");
@@ -49,13 +51,9 @@ static int say_heartbeat(struct bench *b, uint32_t link)
 static struct sent run_leased(struct bench *b, bool goes_on)
 {
     struct identity who = { .is_known = true, .uid = 1000, .gid = 1000 };
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "true");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("true");
     spec->ask.requeue_on_node_lost = goes_on;
-    core_submit(b->core, b->now_ms, b->now_ms, &who, spec, NULL, &one);
-    bench_settle(b);
+    bench_submit_spec(b, &who, spec, &one);
     struct sent launch = *bench_sent(b, MESSAGE_LAUNCH, 11);
     (void)bench_started(b, 1, &launch);
     bench_settle(b);
@@ -87,9 +85,8 @@ static struct sent run_one(struct bench *b)
     return launch;
 }
 
-static void a_silent_node_is_unreachable_and_its_jobs_stay(void **state)
+CASE(a_silent_node_is_unreachable_and_its_jobs_stay, b)
 {
-    struct bench *b = *state;
     (void)run_one(b);
     int64_t last_contact_ms = b->now_ms;
     pass(b, TIMEOUT_MS - 1000);
@@ -105,9 +102,8 @@ static void a_silent_node_is_unreachable_and_its_jobs_stay(void **state)
 }
 
 /* A store that was restored gives attempts the numbers of others. */
-static void end_of_an_attempt_with_another_token_is_ignored(void **state)
+CASE(end_of_an_attempt_with_another_token_is_ignored, b)
 {
-    struct bench *b = *state;
     struct sent other = run_one(b);
     other.token++;
     (void)bench_exited(b, 1, &other, END_EXIT, 0);
@@ -115,18 +111,16 @@ static void end_of_an_attempt_with_another_token_is_ignored(void **state)
     assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
 }
 
-static void nothing_starts_on_an_unreachable_node(void **state)
+CASE(nothing_starts_on_an_unreachable_node, b)
 {
-    struct bench *b = *state;
     pass(b, TIMEOUT_MS + 1000);
     bench_submit(b, 1000, 1, NULL, &one);
     bench_settle(b);
     assert_int_equal(core_job(b->core, 11)->state, JOB_QUEUED);
 }
 
-static void heartbeats_are_answered_and_keep_a_node_up(void **state)
+CASE(heartbeats_are_answered_and_keep_a_node_up, b)
 {
-    struct bench *b = *state;
     for (int i = 0; i < 20; i++) {
         b->n_sent = 0;
         assert_int_equal(say_heartbeat(b, 1), 0);
@@ -137,9 +131,8 @@ static void heartbeats_are_answered_and_keep_a_node_up(void **state)
 }
 
 /* The node counts its lease from the heartbeat that was answered last, and so does the controller. */
-static void each_heartbeat_that_is_answered_renews_the_lease(void **state)
+CASE(each_heartbeat_that_is_answered_renews_the_lease, b)
 {
-    struct bench *b = *state;
     (void)run_leased(b, true);
     for (int64_t until_ms = b->now_ms + 2 * (LEASE_MS + MARGIN_MS); b->now_ms < until_ms;) {
         assert_int_equal(say_heartbeat(b, 1), 0);
@@ -154,9 +147,8 @@ static void each_heartbeat_that_is_answered_renews_the_lease(void **state)
     assert_int_equal(core_job(b->core, 11)->restarts, 1);
 }
 
-static void a_short_lease_is_renewed_in_time(void **state)
+CASE(a_short_lease_is_renewed_in_time, b)
 {
-    struct bench *b = *state;
     b->options.loss.lease_ms = 3000;
     bench_configure(b);
     b->n_sent = 0;
@@ -165,9 +157,8 @@ static void a_short_lease_is_renewed_in_time(void **state)
     assert_in_range(b->sent[0].heartbeat_ms, 1, 3000 / 4);
 }
 
-static void a_node_that_comes_back_is_up_and_its_results_count(void **state)
+CASE(a_node_that_comes_back_is_up_and_its_results_count, b)
 {
-    struct bench *b = *state;
     struct sent launch = run_one(b);
     pass(b, TIMEOUT_MS + 1000);
     struct known_attempt known = {
@@ -183,9 +174,8 @@ static void a_node_that_comes_back_is_up_and_its_results_count(void **state)
     assert_int_equal(core_job(b->core, 11)->exit_code, 7);
 }
 
-static void a_closed_link_is_down_at_once_and_unreachable_later(void **state)
+CASE(a_closed_link_is_down_at_once_and_unreachable_later, b)
 {
-    struct bench *b = *state;
     core_link_down(b->core, b->now_ms, b->now_ms, 1);
     bench_settle(b);
     assert_false(box(b)->is_up);
@@ -194,9 +184,8 @@ static void a_closed_link_is_down_at_once_and_unreachable_later(void **state)
     assert_true(box(b)->is_unreachable);
 }
 
-static void our_own_absence_is_not_held_against_a_node(void **state)
+CASE(our_own_absence_is_not_held_against_a_node, b)
 {
-    struct bench *b = *state;
     b->now_ms += 10 * TIMEOUT_MS; // stopped, or the machine slept
     core_timer(b->core, b->now_ms, b->now_ms);
     bench_settle(b);
@@ -205,9 +194,8 @@ static void our_own_absence_is_not_held_against_a_node(void **state)
     assert_true(box(b)->is_unreachable);
 }
 
-static void a_fence_ends_what_ran(void **state)
+CASE(a_fence_ends_what_ran, b)
 {
-    struct bench *b = *state;
     (void)run_leased(b, false);
     lose(b);
     assert_int_equal(fence(b, "box"), 0);
@@ -218,9 +206,8 @@ static void a_fence_ends_what_ran(void **state)
     assert_int_equal(core_node_named(b->core, "box")->mark->kind, CHANGE_NODE_FENCE);
 }
 
-static void a_fence_queues_again_what_asked_for_it(void **state)
+CASE(a_fence_queues_again_what_asked_for_it, b)
 {
-    struct bench *b = *state;
     (void)run_leased(b, true);
     lose(b);
     assert_int_equal(fence(b, "box"), 0);
@@ -228,9 +215,8 @@ static void a_fence_queues_again_what_asked_for_it(void **state)
     assert_int_equal(core_job(b->core, 11)->restarts, 1);
 }
 
-static void what_may_run_on_a_node_does_until_it_is_fenced(void **state)
+CASE(what_may_run_on_a_node_does_until_it_is_fenced, b)
 {
-    struct bench *b = *state;
     assert_false(core_has_attempts_on(b->core, "box"));
     (void)run_leased(b, false);
     lose(b);
@@ -239,18 +225,16 @@ static void what_may_run_on_a_node_does_until_it_is_fenced(void **state)
     assert_false(core_has_attempts_on(b->core, "box"));
 }
 
-static void a_node_that_is_up_or_unknown_is_not_fenced(void **state)
+CASE(a_node_that_is_up_or_unknown_is_not_fenced, b)
 {
-    struct bench *b = *state;
     (void)run_leased(b, true);
     assert_int_equal(fence(b, "box"), -EISCONN);
     assert_int_equal(fence(b, "moon"), -ENOENT);
     assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
 }
 
-static void a_fenced_node_that_returns_gets_nothing_before_its_old_attempts_are_over(void **state)
+CASE(a_fenced_node_that_returns_gets_nothing_before_its_old_attempts_are_over, b)
 {
-    struct bench *b = *state;
     struct sent old = run_leased(b, true);
     lose(b);
     assert_int_equal(fence(b, "box"), 0);
@@ -273,9 +257,8 @@ static void a_fenced_node_that_returns_gets_nothing_before_its_old_attempts_are_
 }
 
 /* Its job is over, and its GPU free in the ledger: the next job must not get it while the old one runs. */
-static void what_a_fenced_node_still_runs_of_a_job_that_is_over_is_killed_first(void **state)
+CASE(what_a_fenced_node_still_runs_of_a_job_that_is_over_is_killed_first, b)
 {
-    struct bench *b = *state;
     struct sent old = run_leased(b, false);
     lose(b);
     assert_int_equal(fence(b, "box"), 0);
@@ -296,9 +279,8 @@ static void what_a_fenced_node_still_runs_of_a_job_that_is_over_is_killed_first(
     assert_non_null(bench_sent(b, MESSAGE_LAUNCH, 12));
 }
 
-static void what_was_staged_of_a_job_that_is_over_is_taken_back(void **state)
+CASE(what_was_staged_of_a_job_that_is_over_is_taken_back, b)
 {
-    struct bench *b = *state;
     struct sent old = run_leased(b, false);
     lose(b);
     assert_int_equal(fence(b, "box"), 0);
@@ -314,9 +296,8 @@ static void what_was_staged_of_a_job_that_is_over_is_taken_back(void **state)
     assert_int_equal(box(b)->n_orphaned, 0);
 }
 
-static void nothing_is_stopped_for_a_fence_that_is_not_durable(void **state)
+CASE(nothing_is_stopped_for_a_fence_that_is_not_durable, b)
 {
-    struct bench *b = *state;
     struct sent old = run_leased(b, true);
     lose(b);
     core_fence(b->core, b->now_ms, b->now_ms, &admin, "box", "it has no power", &two);
@@ -339,9 +320,8 @@ static void assert_told(struct bench *b, const enum change_kind *kinds, size_t n
     b->n_changes = 0;
 }
 
-static void each_coming_and_going_of_a_node_is_an_event(void **state)
+CASE(each_coming_and_going_of_a_node_is_an_event, b)
 {
-    struct bench *b = *state;
     bench_settle(b);
     b->n_changes = 0;
     lose(b);
@@ -357,9 +337,8 @@ static void each_coming_and_going_of_a_node_is_an_event(void **state)
     assert_told(b, (const enum change_kind[]){ CHANGE_NODE_FORGET }, 1);
 }
 
-static void a_node_that_is_not_rid_of_old_attempts_is_told_of_at_once(void **state)
+CASE(a_node_that_is_not_rid_of_old_attempts_is_told_of_at_once, b)
 {
-    struct bench *b = *state;
     struct sent old = run_leased(b, true);
     lose(b);
     assert_int_equal(fence(b, "box"), 0);
@@ -379,9 +358,8 @@ static void a_node_that_is_not_rid_of_old_attempts_is_told_of_at_once(void **sta
     assert_told(b, (const enum change_kind[]){ CHANGE_NODE_BACK, CHANGE_NODE_UP }, 2);
 }
 
-static void a_lease_is_given_up_only_after_its_margin(void **state)
+CASE(a_lease_is_given_up_only_after_its_margin, b)
 {
-    struct bench *b = *state;
     struct sent launch = run_leased(b, true);
     assert_int_equal(job_run(core_job(b->core, 11))->node_lease_ms, LEASE_MS);
     assert_int_equal(say_heartbeat(b, 1), 0);
@@ -393,9 +371,8 @@ static void a_lease_is_given_up_only_after_its_margin(void **state)
     assert_int_equal(launch.attempt, 1);
 }
 
-static void a_job_that_did_not_ask_is_never_given_up(void **state)
+CASE(a_job_that_did_not_ask_is_never_given_up, b)
 {
-    struct bench *b = *state;
     (void)run_leased(b, false);
     lose(b);
     pass(b, 10 * (LEASE_MS + MARGIN_MS));
@@ -405,7 +382,7 @@ static void a_job_that_did_not_ask_is_never_given_up(void **state)
 static struct job *running_job(void)
 {
     struct error err = { 0 };
-    struct job_spec spec;
+    _cleanup_(job_spec_clear) struct job_spec spec;
     job_spec_init(&spec);
     strings_add(&spec.command, "true");
     spec.cwd = xstrdup("/");
@@ -425,14 +402,12 @@ static struct job *running_job(void)
     };
     for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
         assert_int_equal(job_apply(job, &events[i], &err), 0);
-    job_spec_clear(&spec);
     return job;
 }
 
 /* The last word that the node had of the controller before it died may be as late as that. */
-static void after_a_restart_every_lease_counts_from_then(void **state)
+CASE(after_a_restart_every_lease_counts_from_then, b)
 {
-    struct bench *b = *state;
     b->now_ms = 10LL * LEASE_MS;
     bench_restart(b, running_job());
     assert_false(box(b)->is_up);
@@ -441,35 +416,4 @@ static void after_a_restart_every_lease_counts_from_then(void **state)
     assert_true(box(b)->is_unreachable);
     pass(b, 2000);
     assert_int_equal(core_job(b->core, 5)->state, JOB_QUEUED);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_watching, bench_close)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_silent_node_is_unreachable_and_its_jobs_stay),
-        CASE(end_of_an_attempt_with_another_token_is_ignored),
-        CASE(nothing_starts_on_an_unreachable_node),
-        CASE(heartbeats_are_answered_and_keep_a_node_up),
-        CASE(each_coming_and_going_of_a_node_is_an_event),
-        CASE(a_node_that_is_not_rid_of_old_attempts_is_told_of_at_once),
-        CASE(each_heartbeat_that_is_answered_renews_the_lease),
-        CASE(a_short_lease_is_renewed_in_time),
-        CASE(a_node_that_comes_back_is_up_and_its_results_count),
-        CASE(a_closed_link_is_down_at_once_and_unreachable_later),
-        CASE(our_own_absence_is_not_held_against_a_node),
-        CASE(a_fence_ends_what_ran),
-        CASE(a_fence_queues_again_what_asked_for_it),
-        CASE(what_may_run_on_a_node_does_until_it_is_fenced),
-        CASE(a_node_that_is_up_or_unknown_is_not_fenced),
-        CASE(a_fenced_node_that_returns_gets_nothing_before_its_old_attempts_are_over),
-        CASE(what_a_fenced_node_still_runs_of_a_job_that_is_over_is_killed_first),
-        CASE(what_was_staged_of_a_job_that_is_over_is_taken_back),
-        CASE(nothing_is_stopped_for_a_fence_that_is_not_durable),
-        CASE(a_lease_is_given_up_only_after_its_margin),
-        CASE(a_job_that_did_not_ask_is_never_given_up),
-        CASE(after_a_restart_every_lease_counts_from_then),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

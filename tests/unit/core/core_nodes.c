@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#define CASE(name, b) TEST_ON(name, struct bench *b, bench_open_with_two, bench_close)
+
 static int one, two;
 static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
 
@@ -14,9 +16,8 @@ static const struct sent *launch_one(struct bench *b)
     return bench_sent(b, MESSAGE_LAUNCH, 11);
 }
 
-static void a_launch_is_sent_only_when_the_attempt_is_durable(void **state)
+CASE(a_launch_is_sent_only_when_the_attempt_is_durable, b)
 {
-    struct bench *b = *state;
     bench_submit(b, 1000, 1, NULL, &one);
     bench_turn(b);
     assert_int_equal(core_job(b->core, 11)->state, JOB_STARTING);
@@ -25,9 +26,8 @@ static void a_launch_is_sent_only_when_the_attempt_is_durable(void **state)
     assert_int_equal(bench_sent(b, MESSAGE_LAUNCH, 11)->n_gpus, 1);
 }
 
-static void a_job_that_starts_in_its_submits_batch_is_launched_once(void **state)
+CASE(a_job_that_starts_in_its_submits_batch_is_launched_once, b)
 {
-    struct bench *b = *state;
     size_t count = 0;
     (void)launch_one(b);
     for (size_t i = 0; i < b->n_sent; i++)
@@ -36,9 +36,8 @@ static void a_job_that_starts_in_its_submits_batch_is_launched_once(void **state
 }
 
 /* Of an agent that lost its spool entry, and took that for an attempt that never ran. */
-static void a_running_job_that_its_agent_returns_ends_as_unknown(void **state)
+CASE(a_running_job_that_its_agent_returns_ends_as_unknown, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = launch_one(b);
     (void)bench_started(b, 1, launch);
     bench_settle(b);
@@ -49,9 +48,8 @@ static void a_running_job_that_its_agent_returns_ends_as_unknown(void **state)
     assert_non_null(bench_sent(b, MESSAGE_RELEASE_ATTEMPT, 11));
 }
 
-static void an_end_is_forgotten_only_when_it_is_durable_and_frees_the_gpu_at_once(void **state)
+CASE(an_end_is_forgotten_only_when_it_is_durable_and_frees_the_gpu_at_once, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = launch_one(b);
     bench_submit(b, 1000, 2, NULL, &two);
     bench_settle(b);
@@ -70,9 +68,8 @@ static void an_end_is_forgotten_only_when_it_is_durable_and_frees_the_gpu_at_onc
     assert_int_equal(core_job(b->core, 11)->exit_code, 3);
 }
 
-static void a_repeated_end_changes_nothing_and_is_forgotten(void **state)
+CASE(a_repeated_end_changes_nothing_and_is_forgotten, b)
 {
-    struct bench *b = *state;
     struct sent launch = *launch_one(b);
     (void)bench_exited(b, 1, &launch, END_EXIT, 3);
     bench_settle(b);
@@ -85,9 +82,8 @@ static void a_repeated_end_changes_nothing_and_is_forgotten(void **state)
     assert_non_null(bench_sent(b, MESSAGE_RELEASE_ATTEMPT, 11));
 }
 
-static void an_end_with_a_wrong_token_is_not_believed(void **state)
+CASE(an_end_with_a_wrong_token_is_not_believed, b)
 {
-    struct bench *b = *state;
     struct sent launch = *launch_one(b);
     launch.token++;
     (void)bench_exited(b, 1, &launch, END_EXIT, 3);
@@ -97,9 +93,8 @@ static void an_end_with_a_wrong_token_is_not_believed(void **state)
 
 /* It would keep every later mgpud from starting: what is stored, and what is folded, goes without the text.
  */
-static void an_event_that_could_not_be_read_back_is_recorded_in_part(void **state)
+CASE(an_event_that_could_not_be_read_back_is_recorded_in_part, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = launch_one(b);
     char *text = xcalloc(1, EVENT_TEXT_MAX + 2);
     memset(text, 'x', EVENT_TEXT_MAX + 1);
@@ -118,9 +113,8 @@ static void an_event_that_could_not_be_read_back_is_recorded_in_part(void **stat
         record_check(&job_event_record, &(struct job_event){ .job = 1, .text = job->text }, &err), 0);
 }
 
-static void a_returned_attempt_waits_and_is_tried_again(void **state)
+CASE(a_returned_attempt_waits_and_is_tried_again, b)
 {
-    struct bench *b = *state;
     (void)bench_returned(b, 1, launch_one(b));
     bench_settle(b);
     char text[200];
@@ -132,9 +126,8 @@ static void a_returned_attempt_waits_and_is_tried_again(void **state)
     assert_int_equal(bench_sent(b, MESSAGE_LAUNCH, 11)->attempt, 2);
 }
 
-static void a_job_that_never_starts_is_given_up(void **state)
+CASE(a_job_that_never_starts_is_given_up, b)
 {
-    struct bench *b = *state;
     (void)launch_one(b);
     for (int i = 0; i < 20 && core_job(b->core, 11)->state != JOB_DONE; i++) {
         (void)bench_returned(b, 1, bench_sent(b, MESSAGE_LAUNCH, 11));
@@ -148,9 +141,8 @@ static void a_job_that_never_starts_is_given_up(void **state)
     assert_int_equal(core_job(b->core, 11)->attempt, 8);
 }
 
-static void a_shepherd_that_died_before_the_gate_costs_an_attempt_not_the_job(void **state)
+CASE(a_shepherd_that_died_before_the_gate_costs_an_attempt_not_the_job, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = launch_one(b);
     (void)bench_started(b, 1, launch);
     bench_settle(b);
@@ -160,9 +152,8 @@ static void a_shepherd_that_died_before_the_gate_costs_an_attempt_not_the_job(vo
     assert_int_equal(core_job(b->core, 11)->started_ms, 0);
 }
 
-static void a_cancel_of_a_starting_job_is_settled_by_the_agent(void **state)
+CASE(a_cancel_of_a_starting_job_is_settled_by_the_agent, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = launch_one(b);
     core_cancel(b->core, 1, 1, &owner, 11, 0, &two);
     bench_settle(b);
@@ -173,9 +164,8 @@ static void a_cancel_of_a_starting_job_is_settled_by_the_agent(void **state)
     assert_int_equal(core_job(b->core, 11)->end, END_CANCELLED);
 }
 
-static void after_a_new_link_everything_is_resent(void **state)
+CASE(after_a_new_link_everything_is_resent, b)
 {
-    struct bench *b = *state;
     struct sent launch = *launch_one(b);
     core_link_down(b->core, b->now_ms, b->now_ms, 1);
     b->n_sent = 0;
@@ -188,9 +178,8 @@ static void after_a_new_link_everything_is_resent(void **state)
     assert_null(bench_sent(b, MESSAGE_STOP, 11));
 }
 
-static void a_running_job_that_its_node_does_not_know_ends_as_unknown(void **state)
+CASE(a_running_job_that_its_node_does_not_know_ends_as_unknown, b)
 {
-    struct bench *b = *state;
     (void)bench_started(b, 1, launch_one(b));
     bench_settle(b);
     core_link_down(b->core, b->now_ms, b->now_ms, 1);
@@ -199,9 +188,8 @@ static void a_running_job_that_its_node_does_not_know_ends_as_unknown(void **sta
     assert_int_equal(core_job(b->core, 11)->end, END_UNKNOWN);
 }
 
-static void a_new_boot_ends_what_ran_before_it(void **state)
+CASE(a_new_boot_ends_what_ran_before_it, b)
 {
-    struct bench *b = *state;
     (void)launch_one(b);
     core_link_down(b->core, b->now_ms, b->now_ms, 1);
     (void)bench_hello(b, 2, "another boot", 2, NULL, 0);
@@ -209,9 +197,8 @@ static void a_new_boot_ends_what_ran_before_it(void **state)
     assert_int_equal(core_job(b->core, 11)->end, END_REBOOT);
 }
 
-static void an_attempt_that_nobody_wants_is_stopped_and_forgotten(void **state)
+CASE(an_attempt_that_nobody_wants_is_stopped_and_forgotten, b)
 {
-    struct bench *b = *state;
     struct known_attempt known = { .id.job = 9, .id.attempt = 1, .token = 99, .phase = PHASE_RUNNING };
     core_link_down(b->core, b->now_ms, b->now_ms, 1);
     (void)bench_hello(b, 2, "boot", 2, &known, 1);
@@ -223,9 +210,8 @@ static void an_attempt_that_nobody_wants_is_stopped_and_forgotten(void **state)
     assert_non_null(bench_sent(b, MESSAGE_RELEASE_ATTEMPT, 9));
 }
 
-static void an_entry_without_its_token_is_the_present_attempt_and_is_not_stopped(void **state)
+CASE(an_entry_without_its_token_is_the_present_attempt_and_is_not_stopped, b)
 {
-    struct bench *b = *state;
     (void)launch_one(b);
     core_link_down(b->core, b->now_ms, b->now_ms, 1);
     struct known_attempt known = { .id.job = 11, .id.attempt = 1, .token = 0, .phase = PHASE_STAGED };
@@ -235,9 +221,8 @@ static void an_entry_without_its_token_is_the_present_attempt_and_is_not_stopped
     assert_int_equal(bench_sent(b, MESSAGE_LAUNCH, 11)->link, 2);
 }
 
-static void a_job_from_a_lost_future_is_left_alone_and_its_id_is_not_reused(void **state)
+CASE(a_job_from_a_lost_future_is_left_alone_and_its_id_is_not_reused, b)
 {
-    struct bench *b = *state;
     struct known_attempt known = { .id.job = 50, .id.attempt = 1, .token = 99, .phase = PHASE_RUNNING };
     core_link_down(b->core, b->now_ms, b->now_ms, 1);
     (void)bench_hello(b, 2, "boot", 2, &known, 1);
@@ -247,9 +232,8 @@ static void a_job_from_a_lost_future_is_left_alone_and_its_id_is_not_reused(void
     assert_true(bench_answer(b, &one)->job > 50);
 }
 
-static void a_message_out_of_turn_is_refused(void **state)
+CASE(a_message_out_of_turn_is_refused, b)
 {
-    struct bench *b = *state;
     struct error err;
     struct message_welcome welcome = { .epoch = 1 };
     struct sent none = { .job = 11 };
@@ -257,10 +241,9 @@ static void a_message_out_of_turn_is_refused(void **state)
     assert_int_equal(bench_started(b, 7, &none), -EPROTO);
 }
 
-static void a_spec_that_is_not_in_memory_is_fetched_for_the_launch(void **state)
+CASE(a_spec_that_is_not_in_memory_is_fetched_for_the_launch, b)
 {
-    struct bench *b = *state;
-    struct job_spec spec;
+    _cleanup_(job_spec_clear) struct job_spec spec;
     job_spec_init(&spec);
     strings_add(&spec.command, "true");
     struct job *job = job_new(5, &spec);
@@ -274,12 +257,10 @@ static void a_spec_that_is_not_in_memory_is_fetched_for_the_launch(void **state)
     assert_null(bench_sent(b, MESSAGE_LAUNCH, 5));
     core_on_spec(b->core, 5, spec_bytes_new(&spec));
     assert_true(bench_sent(b, MESSAGE_LAUNCH, 5)->has_spec);
-    job_spec_clear(&spec);
 }
 
-static void a_launch_whose_request_the_store_has_lost_is_left_to_the_agent_to_refuse(void **state)
+CASE(a_launch_whose_request_the_store_has_lost_is_left_to_the_agent_to_refuse, b)
 {
-    struct bench *b = *state;
     struct job_spec spec;
     job_spec_init(&spec);
     strings_add(&spec.command, "true");
@@ -297,9 +278,8 @@ static void a_launch_whose_request_the_store_has_lost_is_left_to_the_agent_to_re
     assert_false(bench_sent(b, MESSAGE_LAUNCH, 5)->has_spec);
 }
 
-static void what_a_failed_job_said_last_is_in_its_record(void **state)
+CASE(what_a_failed_job_said_last_is_in_its_record, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = launch_one(b);
     char tail[] = "out of memory\n", stray[] = "3";
     struct job_usage usage = { .valid = USAGE_GPU_MEMORY, .gpu_memory_peak = 7, .stray = stray };
@@ -342,33 +322,29 @@ static int64_t start_of_a_job_whose_node_says(struct bench *b, int64_t started_w
     return core_job(b->core, 11)->started_ms;
 }
 
-static void start_is_as_exact_as_the_nodes_word(void **state)
+CASE(start_is_as_exact_as_the_nodes_word, b)
 {
-    struct bench *b = *state;
     int64_t began_ms = b->now_ms;
     int64_t started_ms = start_of_a_job_whose_node_says(b, began_ms + 990);
     assert_int_equal(started_ms, began_ms + 990);
 }
 
-static void start_on_a_node_whose_clock_is_ahead_is_not_after_it_was_heard(void **state)
+CASE(start_on_a_node_whose_clock_is_ahead_is_not_after_it_was_heard, b)
 {
-    struct bench *b = *state;
     int64_t started_ms = start_of_a_job_whose_node_says(b, b->now_ms + 315360000000);
     const struct job *job = core_job(b->core, 11);
     assert_in_range(started_ms, job->submitted_ms, job->ended_ms - 5000);
 }
 
-static void start_on_a_node_whose_clock_is_behind_is_not_before_the_submit(void **state)
+CASE(start_on_a_node_whose_clock_is_behind_is_not_before_the_submit, b)
 {
-    struct bench *b = *state;
     int64_t started_ms = start_of_a_job_whose_node_says(b, 5);
     const struct job *job = core_job(b->core, 11);
     assert_in_range(started_ms, job->submitted_ms, job->ended_ms - 5000);
 }
 
-static void last_lines_need_no_measured_usage(void **state)
+CASE(last_lines_need_no_measured_usage, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = launch_one(b);
     char tail[] = "no such file\n";
     struct launch_exit record = { .id.job = 11,
@@ -399,9 +375,8 @@ static int say_usage(struct bench *b, const struct sent *launch, uint64_t peak)
     return core_link_message(b->core, b->now_ms, b->now_ms, 1, MESSAGE_GPUS, &message, &err);
 }
 
-static void what_a_running_job_uses_is_known_until_its_end_says_more(void **state)
+CASE(what_a_running_job_uses_is_known_until_its_end_says_more, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = launch_one(b);
     (void)bench_started(b, 1, launch);
     assert_null(core_usage(core_find(b->core, 11)));
@@ -414,9 +389,8 @@ static void what_a_running_job_uses_is_known_until_its_end_says_more(void **stat
     assert_null(core_usage(core_find(b->core, 11))); // its agent had nothing for the record
 }
 
-static void a_word_on_another_attempt_is_not_its_usage(void **state)
+CASE(a_word_on_another_attempt_is_not_its_usage, b)
 {
-    struct bench *b = *state;
     struct sent launch = *launch_one(b);
     launch.token++;
     assert_int_equal(say_usage(b, &launch, 7), 0);
@@ -425,9 +399,8 @@ static void a_word_on_another_attempt_is_not_its_usage(void **state)
     assert_int_equal(say_usage(b, &launch, 7), 0);
 }
 
-static void a_gpu_has_its_job_until_that_ends(void **state)
+CASE(a_gpu_has_its_job_until_that_ends, b)
 {
-    struct bench *b = *state;
     const struct core_entry *entries[2] = { NULL };
     const struct core_node *node = core_node_named(b->core, "box");
     const struct sent *launch = launch_one(b);
@@ -442,40 +415,4 @@ static void a_gpu_has_its_job_until_that_ends(void **state)
     (void)bench_exited(b, 1, launch, END_EXIT, 0);
     bench_settle(b);
     assert_int_equal(core_gpu_jobs(b->core, node->name, grant->index, entries, 2), 0);
-}
-
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, bench_open_with_two, bench_close)
-    const struct CMUnitTest tests[] = {
-        CASE(a_launch_is_sent_only_when_the_attempt_is_durable),
-        CASE(a_job_that_starts_in_its_submits_batch_is_launched_once),
-        CASE(a_running_job_that_its_agent_returns_ends_as_unknown),
-        CASE(an_end_is_forgotten_only_when_it_is_durable_and_frees_the_gpu_at_once),
-        CASE(a_repeated_end_changes_nothing_and_is_forgotten),
-        CASE(an_end_with_a_wrong_token_is_not_believed),
-        CASE(an_event_that_could_not_be_read_back_is_recorded_in_part),
-        CASE(a_returned_attempt_waits_and_is_tried_again),
-        CASE(a_job_that_never_starts_is_given_up),
-        CASE(a_shepherd_that_died_before_the_gate_costs_an_attempt_not_the_job),
-        CASE(a_cancel_of_a_starting_job_is_settled_by_the_agent),
-        CASE(after_a_new_link_everything_is_resent),
-        CASE(a_running_job_that_its_node_does_not_know_ends_as_unknown),
-        CASE(a_new_boot_ends_what_ran_before_it),
-        CASE(an_attempt_that_nobody_wants_is_stopped_and_forgotten),
-        CASE(an_entry_without_its_token_is_the_present_attempt_and_is_not_stopped),
-        CASE(a_job_from_a_lost_future_is_left_alone_and_its_id_is_not_reused),
-        CASE(a_message_out_of_turn_is_refused),
-        CASE(a_spec_that_is_not_in_memory_is_fetched_for_the_launch),
-        CASE(a_launch_whose_request_the_store_has_lost_is_left_to_the_agent_to_refuse),
-        CASE(what_a_failed_job_said_last_is_in_its_record),
-        CASE(start_is_as_exact_as_the_nodes_word),
-        CASE(start_on_a_node_whose_clock_is_ahead_is_not_after_it_was_heard),
-        CASE(start_on_a_node_whose_clock_is_behind_is_not_before_the_submit),
-        CASE(last_lines_need_no_measured_usage),
-        CASE(what_a_running_job_uses_is_known_until_its_end_says_more),
-        CASE(a_word_on_another_attempt_is_not_its_usage),
-        CASE(a_gpu_has_its_job_until_that_ends),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

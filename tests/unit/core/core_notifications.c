@@ -37,6 +37,8 @@ static int close_all(void **state)
     return bench_close(state);
 }
 
+#define CASE(name, b) TEST_ON(name, struct bench *b, open_with_node, close_all)
+
 static void keep_rows(const struct store_batch *batch)
 {
     for (size_t i = 0; i < batch->n_states; i++) {
@@ -73,10 +75,7 @@ static void settle(struct bench *b)
 static void submit(struct bench *b, uint32_t uid, const char *whom, const char *events)
 {
     const struct identity owner = { .is_known = true, .uid = uid, .gid = uid };
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "true");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("true");
     strings_add(&spec->ask.notify, whom);
     spec->ask.notify_on = xstrdup(events);
     core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &one);
@@ -146,9 +145,8 @@ static struct notification look(const struct bench *b, uint64_t job)
     return last;
 }
 
-static void a_notice_is_told_when_its_event_is_durable_and_not_before(void **state)
+CASE(a_notice_is_told_when_its_event_is_durable_and_not_before, b)
 {
-    struct bench *b = *state;
     submit(b, 1000, "true", NULL);
     run(b, 11, 0);
     bench_turn(b);
@@ -165,9 +163,8 @@ static void a_notice_is_told_when_its_event_is_durable_and_not_before(void **sta
 }
 
 /* A job may be over before its node has looked at it: only the end is reported. */
-static void a_start_that_is_known_from_its_end_is_told_too(void **state)
+CASE(a_start_that_is_known_from_its_end_is_told_too, b)
 {
-    struct bench *b = *state;
     submit(b, 1000, "true", "start");
     const struct sent *launch = bench_sent(b, MESSAGE_LAUNCH, 11);
     assert_int_equal(bench_exited(b, 1, launch, END_EXIT, 0), 0);
@@ -180,9 +177,8 @@ static void a_start_that_is_known_from_its_end_is_told_too(void **state)
     assert_int_equal(count_notifications(b), 1); // it never ran
 }
 
-static void only_requested_events_are_notified(void **state)
+CASE(only_requested_events_are_notified, b)
 {
-    struct bench *b = *state;
     submit(b, 1000, "true", "fail");
     run(b, 11, 0);
     settle(b);
@@ -194,10 +190,9 @@ static void only_requested_events_are_notified(void **state)
     assert_int_equal(look(b, 11).target, 0);
 }
 
-static void a_failure_is_tried_again_later_and_later_and_then_given_up(void **state)
+CASE(a_failure_is_tried_again_later_and_later_and_then_given_up, b)
 {
     static const int64_t pauses_ms[] = { 10 * SECOND, MINUTE, 10 * MINUTE, 60 * MINUTE };
-    struct bench *b = *state;
     submit(b, 1000, "true", NULL);
     run(b, 11, 0);
     settle(b);
@@ -216,9 +211,8 @@ static void a_failure_is_tried_again_later_and_later_and_then_given_up(void **st
     assert_int_equal(count_notifications(b), 5);
 }
 
-static void a_node_that_is_busy_costs_no_try(void **state)
+CASE(a_node_that_is_busy_costs_no_try, b)
 {
-    struct bench *b = *state;
     submit(b, 1000, "true", NULL);
     run(b, 11, 0);
     settle(b);
@@ -228,9 +222,8 @@ static void a_node_that_is_busy_costs_no_try(void **state)
     assert_int_equal(count_notifications(b), 2);
 }
 
-static void a_node_that_never_answers_has_failed(void **state)
+CASE(a_node_that_never_answers_has_failed, b)
 {
-    struct bench *b = *state;
     submit(b, 1000, "true", NULL);
     run(b, 11, 0);
     settle(b);
@@ -238,9 +231,8 @@ static void a_node_that_never_answers_has_failed(void **state)
     assert_int_equal(look(b, 11).tries, 1);
 }
 
-static void a_new_link_has_it_told_again(void **state)
+CASE(a_new_link_has_it_told_again, b)
 {
-    struct bench *b = *state;
     submit(b, 1000, "true", NULL);
     run(b, 11, 0);
     settle(b);
@@ -254,9 +246,8 @@ static void a_new_link_has_it_told_again(void **state)
     assert_int_equal(last_told(b), notification);
 }
 
-static void two_of_a_user_are_told_at_a_time(void **state)
+CASE(two_of_a_user_are_told_at_a_time, b)
 {
-    struct bench *b = *state;
     for (uint64_t job = 11; job < 15; job++) {
         submit(b, 1000, "true", NULL);
         run(b, job, 0);
@@ -270,7 +261,7 @@ static void two_of_a_user_are_told_at_a_time(void **state)
     assert_int_equal(count_notifications(b), 3);
 }
 
-static void more_than_the_limit_within_an_hour_are_dropped(void **state)
+TEST_WITH(more_than_the_limit_within_an_hour_are_dropped, open_with_node, close_all)
 {
     struct bench *b = *state; // the limit is 5
     for (uint64_t job = 11; job < 17; job++) {
@@ -289,16 +280,15 @@ static void more_than_the_limit_within_an_hour_are_dropped(void **state)
     assert_int_equal(count_notifications(b), 6);
 }
 
-static void a_start_tells_what_was_not_told(void **state)
+CASE(a_start_tells_what_was_not_told, b)
 {
-    struct bench *b = *state;
     submit(b, 1000, "true", NULL);
     run(b, 11, 0);
     settle(b);
     uint64_t notification = last_told(b);
     struct buffer kept = { 0 };
     buffer_append(&kept, row.value.bytes, row.value.length);
-    void *fresh = NULL;
+    _cleanup_(bench_close) void *fresh = NULL;
     (void)bench_open(&fresh);
     struct bench *next = fresh;
     struct error err;
@@ -309,17 +299,15 @@ static void a_start_tells_what_was_not_told(void **state)
     settle(next);
     assert_int_equal(count_notifications(next), 1);
     assert_int_equal(last_told(next), notification);
-    (void)bench_close(&fresh);
 }
 
-static void a_torn_row_is_an_error(void **state)
+CASE(a_torn_row_is_an_error, b)
 {
-    struct bench *b = *state;
     struct error err;
     assert_int_equal(core_load_state(b->core, "notice", "1", (const uint8_t *)"\xff\xff", 2, &err), -EBADMSG);
 }
 
-static void no_control_character_of_a_name_is_in_a_subject(void **state)
+TEST_WITH(no_control_character_of_a_name_is_in_a_subject, open_with_node, close_all)
 {
     char name[] = "a\nBcc: eve";
     struct job job = { .id = 42, .state = JOB_DONE, .end = END_EXIT, .exit_code = 1, .name = name };
@@ -329,14 +317,13 @@ static void no_control_character_of_a_name_is_in_a_subject(void **state)
     assert_string_equal(subject, "job 42 (a\\x0aBcc: eve) failed (exit 1)");
 }
 
-static void the_risk_to_start_again_and_its_reason_are_in_the_subject(void **state)
+TEST_WITH(the_risk_to_start_again_and_its_reason_are_in_the_subject, open_with_node, close_all)
 {
     char name[] = "train", node[] = "box";
     struct job_park park = { .reclaimed = 1, .lender = 43 };
     struct job_run run = { .park = &park };
     struct job job = { .id = 42, .state = JOB_RUNNING, .name = name, .node = node };
     struct job_event event = { .type = EVENT_STARTED, .attempt = 1 };
-    (void)state;
     _cleanup_free_ char *risk = notification_subject(&job, &event, NOTIFY_START, 1000);
     assert_string_equal(risk, "job 42 (train) started on box; it starts again, once, if it still runs at "
                               "1970-01-01T00:00:01.000Z: a "
@@ -349,26 +336,4 @@ static void the_risk_to_start_again_and_its_reason_are_in_the_subject(void **sta
     event.attempt = 2;
     _cleanup_free_ char *other = notification_subject(&job, &event, NOTIFY_PREEMPT, 0);
     assert_string_equal(other, "job 42 (train) was preempted and requeued");
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_with_node, close_all)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_notice_is_told_when_its_event_is_durable_and_not_before),
-        TEST(a_start_that_is_known_from_its_end_is_told_too),
-        TEST(only_requested_events_are_notified),
-        TEST(a_failure_is_tried_again_later_and_later_and_then_given_up),
-        TEST(a_node_that_is_busy_costs_no_try),
-        TEST(a_node_that_never_answers_has_failed),
-        TEST(a_new_link_has_it_told_again),
-        TEST(two_of_a_user_are_told_at_a_time),
-        TEST(more_than_the_limit_within_an_hour_are_dropped),
-        TEST(a_start_tells_what_was_not_told),
-        TEST(a_torn_row_is_an_error),
-        TEST(no_control_character_of_a_name_is_in_a_subject),
-        TEST(the_risk_to_start_again_and_its_reason_are_in_the_subject),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

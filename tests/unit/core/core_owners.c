@@ -18,6 +18,8 @@ static int close_all(void **state)
     return bench_close(state);
 }
 
+#define CASE(name, b) TEST_ON(name, struct bench *b, bench_open, close_all)
+
 /* Returns its job. */
 static uint64_t submit(struct bench *b, const char *user, uint32_t gpus)
 {
@@ -37,9 +39,8 @@ static uint64_t submit(struct bench *b, const char *user, uint32_t gpus)
     return bench_answer(b, &one)->job;
 }
 
-static void a_job_is_launched_under_the_name_that_its_owner_had_at_the_submit(void **state)
+CASE(a_job_is_launched_under_the_name_that_its_owner_had_at_the_submit, b)
 {
-    struct bench *b = *state;
     uint64_t old = submit(b, "ana", 1), new = submit(b, "eva", 1);
     bench_hello(b, 1, "boot", 2, NULL, 0);
     bench_settle(b);
@@ -47,9 +48,8 @@ static void a_job_is_launched_under_the_name_that_its_owner_had_at_the_submit(vo
     assert_string_equal(bench_sent(b, MESSAGE_LAUNCH, new)->user, "eva");
 }
 
-static void the_next_user_of_a_number_owns_nothing_of_the_last_one(void **state)
+CASE(the_next_user_of_a_number_owns_nothing_of_the_last_one, b)
 {
-    struct bench *b = *state;
     uint64_t old = submit(b, "ana", 1);
     struct identity who = { .is_known = true, .uid = 1000 };
     assert_int_equal(core_first_own(b->core, 1000), 0);
@@ -65,9 +65,8 @@ static void the_next_user_of_a_number_owns_nothing_of_the_last_one(void **state)
     assert_true(core_may(&who, ACTION_READ, core_job(b->core, old)));
 }
 
-static void an_element_belongs_to_the_owner_of_its_array(void **state)
+CASE(an_element_belongs_to_the_owner_of_its_array, b)
 {
-    struct bench *b = *state;
     uint64_t array = submit(b, "ana", 1);
     (void)submit(b, "eva", 1);
     struct job element = { .id = array + 7, .uid = 1000, .array_job = array };
@@ -76,18 +75,16 @@ static void an_element_belongs_to_the_owner_of_its_array(void **state)
     assert_false(core_may(&who, ACTION_READ, &element));
 }
 
-static void a_number_without_a_name_is_who_it_was(void **state)
+CASE(a_number_without_a_name_is_who_it_was, b)
 {
-    struct bench *b = *state;
     uint64_t job = submit(b, "ana", 1);
     b->user = NULL; // or the user database does not answer
     assert_int_equal(core_first_own(b->core, 1000), 0);
     assert_string_equal(core_owner_name(b->core, core_job(b->core, job)), "ana");
 }
 
-static void jobs_from_before_the_first_name_are_their_numbers(void **state)
+CASE(jobs_from_before_the_first_name_are_their_numbers, b)
 {
-    struct bench *b = *state;
     uint64_t nameless = submit(b, NULL, 1);
     assert_null(core_owner_name(b->core, core_job(b->core, nameless)));
     (void)submit(b, "eva", 1);
@@ -95,9 +92,8 @@ static void jobs_from_before_the_first_name_are_their_numbers(void **state)
     assert_null(core_owner_name(b->core, core_job(b->core, nameless)));
 }
 
-static void names_outlive_a_restart(void **state)
+CASE(names_outlive_a_restart, b)
 {
-    struct bench *b = *state;
     struct job old = { .id = submit(b, "ana", 1), .uid = 1000 };
     struct job new = { .id = submit(b, "eva lang", 1), .uid = 1000 }; // some directories have such names
     bench_restart(b, NULL);
@@ -107,18 +103,4 @@ static void names_outlive_a_restart(void **state)
     assert_string_equal(core_owner_name(b->core, &old), "ana");
     assert_string_equal(core_owner_name(b->core, &new), "eva lang");
     assert_int_equal(core_first_own(b->core, 1000), new.id);
-}
-
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, bench_open, close_all)
-    const struct CMUnitTest tests[] = {
-        CASE(a_job_is_launched_under_the_name_that_its_owner_had_at_the_submit),
-        CASE(the_next_user_of_a_number_owns_nothing_of_the_last_one),
-        CASE(an_element_belongs_to_the_owner_of_its_array),
-        CASE(a_number_without_a_name_is_who_it_was),
-        CASE(jobs_from_before_the_first_name_are_their_numbers),
-        CASE(names_outlive_a_restart),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,22 +32,20 @@ static int open_with_node(void **state)
     return bench_hello(*state, 1, "boot", 1, NULL, 0);
 }
 
+#define CASE(name, b) TEST_ON(name, struct bench *b, open_with_node, bench_close)
+
 /* An array with these elements, and `after`; its id. */
 static uint64_t submit_array(struct bench *b, const char *elements, char *after)
 {
     static int requests[16];
     static size_t n_requests;
     void *request = &requests[n_requests++ % 16];
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "true");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("true");
     spec->ask.gpus = 1;
     spec->ask.array = xstrdup(elements);
     spec->ask.after = after;
     spec->ask.cancel_if_never = after != NULL;
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, request);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, request);
     assert_int_equal(bench_answer(b, request)->code, 0);
     return bench_answer(b, request)->job;
 }
@@ -89,9 +87,8 @@ static void end(struct bench *b, uint64_t array, uint32_t index, int exit_code)
     bench_settle(b);
 }
 
-static void an_element_starts_when_its_partner_has_ended_well(void **state)
+CASE(an_element_starts_when_its_partner_has_ended_well, b)
 {
-    struct bench *b = *state;
     uint64_t first = submit(b, NULL), second = submit(b, pair_of(first));
     end(b, first, 0, 0);
     assert_false(has_started(b, second, 1));
@@ -101,9 +98,8 @@ static void an_element_starts_when_its_partner_has_ended_well(void **state)
 }
 
 /* The end of the second element is what the third waits for. */
-static void a_chain_of_arrays_is_given_up_in_one_turn(void **state)
+CASE(a_chain_of_arrays_is_given_up_in_one_turn, b)
 {
-    struct bench *b = *state;
     uint64_t first = submit(b, NULL), second = submit(b, pair_of(first)), third = submit(b, pair_of(second));
     end(b, first, 0, 1);
     const struct job *last = element(b, third, 0), *middle = element(b, second, 0);
@@ -122,9 +118,8 @@ static void hold(struct bench *b, uint64_t array, uint32_t index, bool is_releas
 }
 
 /* Otherwise it would wait for the whole array, and be given up when another element of that fails. */
-static void an_element_that_was_held_waits_for_its_partner_alone(void **state)
+CASE(an_element_that_was_held_waits_for_its_partner_alone, b)
 {
-    struct bench *b = *state;
     uint64_t first = submit(b, NULL), second = submit(b, pair_of(first));
     hold(b, second, 0, false);
     assert_int_equal(element(b, second, 0)->state, JOB_QUEUED);
@@ -136,9 +131,8 @@ static void an_element_that_was_held_waits_for_its_partner_alone(void **state)
     end(b, second, 0, 0);
 }
 
-static void an_element_that_is_held_when_its_partner_is_over_does_not_wait_for_the_others(void **state)
+CASE(an_element_that_is_held_when_its_partner_is_over_does_not_wait_for_the_others, b)
 {
-    struct bench *b = *state;
     uint64_t first = submit(b, NULL);
     end(b, first, 0, 0);
     uint64_t second = submit(b, pair_of(first));
@@ -149,9 +143,8 @@ static void an_element_that_is_held_when_its_partner_is_over_does_not_wait_for_t
     end(b, second, 0, 0);
 }
 
-static void an_element_with_two_partners_waits_for_both(void **state)
+CASE(an_element_with_two_partners_waits_for_both, b)
 {
-    struct bench *b = *state;
     uint64_t first = submit(b, NULL), other = submit(b, NULL);
     char *after = xasprintf("%llu:corr,%llu:corr", (unsigned long long)first, (unsigned long long)other);
     uint64_t second = submit(b, after);
@@ -164,9 +157,8 @@ static void an_element_with_two_partners_waits_for_both(void **state)
     assert_int_equal(element(b, second, 1)->end, END_DEPENDENCY);
 }
 
-static void the_end_of_an_element_costs_nothing_to_those_that_wait_for_other_arrays(void **state)
+CASE(the_end_of_an_element_costs_nothing_to_those_that_wait_for_other_arrays, b)
 {
-    struct bench *b = *state;
     uint64_t waiting[5];
     b->options.queue_max = 64;
     bench_configure(b);
@@ -189,9 +181,8 @@ static void the_end_of_an_element_costs_nothing_to_those_that_wait_for_other_arr
     }
 }
 
-static void an_array_waits_for_what_an_edit_names(void **state)
+CASE(an_array_waits_for_what_an_edit_names, b)
 {
-    struct bench *b = *state;
     int request;
     b->options.queue_max = 64;
     bench_configure(b);
@@ -213,9 +204,8 @@ static void an_array_waits_for_what_an_edit_names(void **state)
     assert_int_equal(element(b, second, 1)->end, END_DEPENDENCY);
 }
 
-static void an_array_that_is_cancelled_waits_for_no_other(void **state)
+CASE(an_array_that_is_cancelled_waits_for_no_other, b)
 {
-    struct bench *b = *state;
     uint64_t first = submit(b, NULL), second = submit(b, pair_of(first));
     struct core_entry *waiting = core_find(b->core, second), *array = core_find(b->core, first);
     assert_ptr_not_equal(core_extra(waiting)->pairs, NULL);
@@ -226,9 +216,8 @@ static void an_array_that_is_cancelled_waits_for_no_other(void **state)
     assert_null(core_extra(array)->pair_first);
 }
 
-static void a_cancel_of_what_waits_spares_the_element_that_runs(void **state)
+CASE(a_cancel_of_what_waits_spares_the_element_that_runs, b)
 {
-    struct bench *b = *state;
     static int request, again;
     uint64_t array = submit_array(b, "0-3", NULL);
     assert_true(has_started(b, array, 0));
@@ -242,30 +231,4 @@ static void a_cancel_of_what_waits_spares_the_element_that_runs(void **state)
     assert_int_equal(bench_answer(b, &again)->code, -EALREADY);
     end(b, array, 0, 0);
     assert_int_equal(element(b, array, 0)->end, END_EXIT);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(
-            an_element_starts_when_its_partner_has_ended_well, open_with_node, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_chain_of_arrays_is_given_up_in_one_turn, open_with_node, bench_close),
-        cmocka_unit_test_setup_teardown(
-            an_element_that_was_held_waits_for_its_partner_alone, open_with_node, bench_close),
-        cmocka_unit_test_setup_teardown(
-            an_element_that_is_held_when_its_partner_is_over_does_not_wait_for_the_others, open_with_node,
-            bench_close),
-        cmocka_unit_test_setup_teardown(
-            an_element_with_two_partners_waits_for_both, open_with_node, bench_close),
-        cmocka_unit_test_setup_teardown(
-            the_end_of_an_element_costs_nothing_to_those_that_wait_for_other_arrays, open_with_node,
-            bench_close),
-        cmocka_unit_test_setup_teardown(an_array_waits_for_what_an_edit_names, open_with_node, bench_close),
-        cmocka_unit_test_setup_teardown(
-            an_array_that_is_cancelled_waits_for_no_other, open_with_node, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_cancel_of_what_waits_spares_the_element_that_runs, open_with_node, bench_close),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,10 +80,7 @@ static int open_with(void **state, uint32_t nodes, uint32_t gpus, bool may_move,
     (void)hello(b, 1, "a", NULL);
     if (nodes > 1)
         (void)hello(b, 2, "b", NULL);
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "train");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("train");
     spec->ask.gpus = gpus;
     spec->ask.nodes = nodes;
     spec->ask.park_anywhere = may_move;
@@ -91,8 +88,7 @@ static int open_with(void **state, uint32_t nodes, uint32_t gpus, bool may_move,
     if (notify_on != NULL)
         strings_add(&spec->ask.notify, "true");
     spec->ask.notify_on = xstrdup(notify_on);
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &submitted);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, &submitted);
     for (uint32_t rank = 0; nodes > 1 && rank < nodes; rank++)
         bench_say(b, rank + 1, MESSAGE_READY,
             &(struct message_ready){
@@ -106,6 +102,8 @@ static int open_wide(void **state)
 {
     return open_with(state, 2, 4, false, 0);
 }
+
+#define CASE(name, b) TEST_ON(name, struct bench *b, open_wide, bench_close)
 
 static int open_movable(void **state)
 {
@@ -187,7 +185,6 @@ static void unpark(struct bench *b)
 static void note_notification(void *arg, const struct notification *notification, bool is_sending)
 {
     struct buffer *out = arg;
-    (void)is_sending;
     buffer_printf(
         out, "%s: %s\n", notify_event_name((enum notify_event)notification->event), notification->subject);
 }
@@ -200,7 +197,7 @@ static void assert_notified(struct bench *b, const char *wanted)
     assert_string_equal(buffer_text(&out), wanted);
 }
 
-static void its_owner_is_told_that_it_is_parked_and_that_it_continues(void **state)
+TEST_WITH(its_owner_is_told_that_it_is_parked_and_that_it_continues, open_notified, bench_close)
 {
     struct bench *b = *state;
     park(b);
@@ -223,9 +220,8 @@ static void its_owner_is_told_that_it_is_parked_and_that_it_continues(void **sta
                        "unpark: job 11 (train) continues on a; it was parked for 2m00s\n");
 }
 
-static void parks_refusals_and_times_are_counted(void **state)
+TEST_ON(parks_refusals_and_times_are_counted, struct bench *b, open_movable, bench_close)
 {
-    struct bench *b = *state;
     const struct core_counts *counts = core_counts(b->core);
     park(b);
     answer(b, 0, PARK_SAVE, PARK_REFUSED);
@@ -254,7 +250,7 @@ static void parks_refusals_and_times_are_counted(void **state)
     assert_int_equal(counts->parked_ms / SECOND_MS, 130);
 }
 
-static void an_attempt_that_ends_while_it_is_parked_was_parked_up_to_its_end(void **state)
+TEST_WITH(an_attempt_that_ends_while_it_is_parked_was_parked_up_to_its_end, open_movable, bench_close)
 {
     struct bench *b = *state;
     park(b);
@@ -270,9 +266,8 @@ static void an_attempt_that_ends_while_it_is_parked_was_parked_up_to_its_end(voi
     assert_int_equal(core_counts(b->core)->parked_ms / SECOND_MS, 30);
 }
 
-static void it_is_parked_when_all_ranks_are_saved_and_returns_when_all_could(void **state)
+CASE(it_is_parked_when_all_ranks_are_saved_and_returns_when_all_could, b)
 {
-    struct bench *b = *state;
     park_all(b);
     assert_int_equal(job_park(job_of(b))->bytes, 3ULL << 30);
     assert_int_equal(job_park_node_bytes(job_of(b)), 2ULL << 30);
@@ -291,9 +286,8 @@ static void it_is_parked_when_all_ranks_are_saved_and_returns_when_all_could(voi
     assert_int_equal(phase(b), PARK_NONE);
 }
 
-static void a_rank_that_refuses_to_be_saved_makes_all_return_at_once(void **state)
+CASE(a_rank_that_refuses_to_be_saved_makes_all_return_at_once, b)
 {
-    struct bench *b = *state;
     park(b);
     (void)orders(b, 0, PARK_SAVE);
     (void)orders(b, 1, PARK_SAVE);
@@ -307,9 +301,8 @@ static void a_rank_that_refuses_to_be_saved_makes_all_return_at_once(void **stat
     assert_int_equal(job_of(b)->state, JOB_RUNNING);
 }
 
-static void a_rank_that_is_lost_while_it_is_undone_ends_the_job(void **state)
+CASE(a_rank_that_is_lost_while_it_is_undone_ends_the_job, b)
 {
-    struct bench *b = *state;
     park(b);
     answer(b, 1, PARK_SAVE, PARK_REFUSED);
     answer(b, 0, PARK_RETURN, PARK_LOST);
@@ -317,9 +310,8 @@ static void a_rank_that_is_lost_while_it_is_undone_ends_the_job(void **state)
     assert_int_equal(job_of(b)->stop_reason, END_GPU_FAULT);
 }
 
-static void a_rank_that_could_not_return_leaves_all_parked(void **state)
+CASE(a_rank_that_could_not_return_leaves_all_parked, b)
 {
-    struct bench *b = *state;
     park_all(b);
     unpark(b);
     answer(b, 1, PARK_CHECK, PARK_REFUSED);
@@ -330,9 +322,8 @@ static void a_rank_that_could_not_return_leaves_all_parked(void **state)
     assert_int_equal(orders(b, 0, PARK_CHECK) + orders(b, 1, PARK_CHECK), 2);
 }
 
-static void a_rank_that_refuses_when_others_are_back_is_tried_again(void **state)
+CASE(a_rank_that_refuses_when_others_are_back_is_tried_again, b)
 {
-    struct bench *b = *state;
     park_all(b);
     unpark(b);
     answer(b, 0, PARK_CHECK, PARK_DONE);
@@ -350,9 +341,8 @@ static void a_rank_that_refuses_when_others_are_back_is_tried_again(void **state
 }
 
 /* It asks whether all could return, and one has done so. */
-static void a_controller_that_starts_in_the_middle_lets_the_others_return_too(void **state)
+CASE(a_controller_that_starts_in_the_middle_lets_the_others_return_too, b)
 {
-    struct bench *b = *state;
     park_all(b);
     unpark(b);
     answer(b, 0, PARK_CHECK, PARK_DONE);
@@ -375,21 +365,16 @@ static void a_controller_that_starts_in_the_middle_lets_the_others_return_too(vo
     assert_int_equal(phase(b), PARK_NONE);
 }
 
-static void a_job_that_may_move_returns_on_a_free_gpu_of_its_node(void **state)
+TEST_ON(a_job_that_may_move_returns_on_a_free_gpu_of_its_node, struct bench *b, open_movable, bench_close)
 {
-    struct bench *b = *state;
     static int other;
     uint32_t before = ((const struct gpu_grant *)job_of(b)->grants.items)->index;
     park(b);
     answer(b, 0, PARK_SAVE, PARK_DONE);
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "train");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("train");
     free(spec->ask.gpu_ids);
     spec->ask.gpu_ids = xasprintf("%u", before);
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &other);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, &other);
     unpark(b);
     assert_int_equal(job_of(b)->grants.count, 1);
     assert_int_equal(((const struct gpu_grant *)job_of(b)->grants.items)->index, 1 - before);
@@ -414,7 +399,7 @@ static void pass(struct bench *b, int64_t seconds)
     bench_settle(b);
 }
 
-static void a_parked_job_is_not_charged_and_its_time_limit_stands_still(void **state)
+TEST_WITH(a_parked_job_is_not_charged_and_its_time_limit_stands_still, open_limited, bench_close)
 {
     struct bench *b = *state;
     pass(b, 100);
@@ -436,9 +421,8 @@ static void a_parked_job_is_not_charged_and_its_time_limit_stands_still(void **s
     assert_int_equal(job_of(b)->state, JOB_STOPPING);
 }
 
-static void a_late_answer_to_an_earlier_order_does_not_count(void **state)
+TEST_ON(a_late_answer_to_an_earlier_order_does_not_count, struct bench *b, open_limited, bench_close)
 {
-    struct bench *b = *state;
     park(b);
     uint32_t earlier = job_park(job_of(b))->number;
     answer(b, 0, PARK_SAVE, PARK_REFUSED);
@@ -481,9 +465,8 @@ static void expect_return(struct bench *b)
     assert_int_equal(phase(b), PARK_NONE);
 }
 
-static void a_job_that_was_parked_after_a_backup_returns_by_itself(void **state)
+TEST_ON(a_job_that_was_parked_after_a_backup_returns_by_itself, struct bench *b, open_limited, bench_close)
 {
-    struct bench *b = *state;
     find(b, (struct known_attempt){ .terms = 2, .park_number = 5, .park_seen = PARK_SEEN_PARKED });
     assert_int_equal(phase(b), PARK_SAVING);
     assert_true(job_park(job_of(b))->number > 5);
@@ -492,7 +475,7 @@ static void a_job_that_was_parked_after_a_backup_returns_by_itself(void **state)
     expect_return(b);
 }
 
-static void a_job_that_was_returning_when_the_backup_was_made_is_parked_first(void **state)
+TEST_WITH(a_job_that_was_returning_when_the_backup_was_made_is_parked_first, open_movable, bench_close)
 {
     struct bench *b = *state;
     park(b);
@@ -506,9 +489,8 @@ static void a_job_that_was_returning_when_the_backup_was_made_is_parked_first(vo
 }
 
 /* Others may have its GPUs in this store. */
-static void a_job_that_returned_after_a_backup_is_parked_again(void **state)
+TEST_ON(a_job_that_returned_after_a_backup_is_parked_again, struct bench *b, open_limited, bench_close)
 {
-    struct bench *b = *state;
     park(b);
     answer(b, 0, PARK_SAVE, PARK_DONE);
     find(b, (struct known_attempt){ .park_number = 2, .park_seen = PARK_SEEN_RUNNING });
@@ -523,9 +505,8 @@ static void a_job_that_returned_after_a_backup_is_parked_again(void **state)
 }
 
 /* Its node would restore it, and tell this store of a number that it does not wait for. */
-static void a_job_that_is_returning_is_parked_again(void **state)
+TEST_ON(a_job_that_is_returning_is_parked_again, struct bench *b, open_limited, bench_close)
 {
-    struct bench *b = *state;
     park(b);
     answer(b, 0, PARK_SAVE, PARK_DONE);
     find(b, (struct known_attempt){ .park_number = 2, .park_seen = PARK_SEEN_CHANGING });
@@ -536,9 +517,8 @@ static void a_job_that_is_returning_is_parked_again(void **state)
 }
 
 /* The first rank to connect continued the numbers. */
-static void a_rank_that_is_returning_is_parked_again_though_its_numbers_are_known(void **state)
+CASE(a_rank_that_is_returning_is_parked_again_though_its_numbers_are_known, b)
 {
-    struct bench *b = *state;
     park(b);
     for (uint32_t rank = 0; rank < 2; rank++)
         answer(b, rank, PARK_SAVE, PARK_DONE);
@@ -554,7 +534,8 @@ static void a_rank_that_is_returning_is_parked_again_though_its_numbers_are_know
     assert_false(job_park_is_unconfirmed(job_of(b)));
 }
 
-static void a_job_that_stays_parked_stays_so_and_its_orders_go_on_behind_those_of_its_node(void **state)
+TEST_WITH(
+    a_job_that_stays_parked_stays_so_and_its_orders_go_on_behind_those_of_its_node, open_limited, bench_close)
 {
     struct bench *b = *state;
     park(b);
@@ -567,9 +548,8 @@ static void a_job_that_stays_parked_stays_so_and_its_orders_go_on_behind_those_o
     assert_int_equal(orders(b, 0, PARK_RETURN), 1);
 }
 
-static void a_job_that_was_suspended_after_a_backup_goes_on(void **state)
+TEST_ON(a_job_that_was_suspended_after_a_backup_goes_on, struct bench *b, open_limited, bench_close)
 {
-    struct bench *b = *state;
     find(b, (struct known_attempt){ .terms = 3 });
     assert_int_equal(phase(b), PARK_NONE);
     assert_int_equal(bench_sent(b, MESSAGE_UPDATE, JOB)->is_suspended, 0);
@@ -580,9 +560,8 @@ static void a_job_that_was_suspended_after_a_backup_goes_on(void **state)
 }
 
 /* A node may send any numbers. */
-static void numbers_that_no_order_can_have_had_are_ignored(void **state)
+TEST_ON(numbers_that_no_order_can_have_had_are_ignored, struct bench *b, open_limited, bench_close)
 {
-    struct bench *b = *state;
     for (int i = 0; i < 2; i++) {
         find(b, (struct known_attempt){
                     .terms = UINT32_MAX, .park_number = UINT32_MAX, .park_seen = PARK_SEEN_PARKED });
@@ -593,58 +572,9 @@ static void numbers_that_no_order_can_have_had_are_ignored(void **state)
 }
 
 /* As mgpud sees the wall clock for five minutes after it was set. */
-static void it_returns_after_the_time_it_was_parked_for_whatever_the_wall_clock_says(void **state)
+CASE(it_returns_after_the_time_it_was_parked_for_whatever_the_wall_clock_says, b)
 {
-    struct bench *b = *state;
     core_park(b->core, b->now_ms, b->now_ms + 3600 * SECOND_MS, &owner, JOB, 5 * SECOND_MS, &asked);
     bench_settle(b);
     assert_int_equal(job_park(job_of(b))->return_ms, b->core->last_ms + 5 * SECOND_MS);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(
-            it_returns_after_the_time_it_was_parked_for_whatever_the_wall_clock_says, open_wide, bench_close),
-        cmocka_unit_test_setup_teardown(
-            it_is_parked_when_all_ranks_are_saved_and_returns_when_all_could, open_wide, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_rank_that_refuses_to_be_saved_makes_all_return_at_once, open_wide, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_rank_that_is_lost_while_it_is_undone_ends_the_job, open_wide, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_rank_that_could_not_return_leaves_all_parked, open_wide, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_rank_that_refuses_when_others_are_back_is_tried_again, open_wide, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_controller_that_starts_in_the_middle_lets_the_others_return_too, open_wide, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_job_that_may_move_returns_on_a_free_gpu_of_its_node, open_movable, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_parked_job_is_not_charged_and_its_time_limit_stands_still, open_limited, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_late_answer_to_an_earlier_order_does_not_count, open_limited, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_job_that_was_parked_after_a_backup_returns_by_itself, open_limited, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_job_that_was_returning_when_the_backup_was_made_is_parked_first, open_movable, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_job_that_returned_after_a_backup_is_parked_again, open_limited, bench_close),
-        cmocka_unit_test_setup_teardown(
-            its_owner_is_told_that_it_is_parked_and_that_it_continues, open_notified, bench_close),
-        cmocka_unit_test_setup_teardown(
-            an_attempt_that_ends_while_it_is_parked_was_parked_up_to_its_end, open_movable, bench_close),
-        cmocka_unit_test_setup_teardown(parks_refusals_and_times_are_counted, open_movable, bench_close),
-        cmocka_unit_test_setup_teardown(a_job_that_is_returning_is_parked_again, open_limited, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_rank_that_is_returning_is_parked_again_though_its_numbers_are_known, open_wide, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_job_that_stays_parked_stays_so_and_its_orders_go_on_behind_those_of_its_node, open_limited,
-            bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_job_that_was_suspended_after_a_backup_goes_on, open_limited, bench_close),
-        cmocka_unit_test_setup_teardown(
-            numbers_that_no_order_can_have_had_are_ignored, open_limited, bench_close),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

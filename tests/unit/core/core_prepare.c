@@ -4,6 +4,8 @@
 
 #include "base/memory.h"
 
+#define CASE(name) TEST_WITH(name, NULL, bench_close)
+
 #define WRONG_MS 250 // until the guess after a wrong one
 
 static int one, two, three, four;
@@ -19,10 +21,7 @@ static struct bench *open_with(void **state, uint32_t gpus)
 
 static void submit(struct bench *b, uint32_t gpus, int32_t priority, void *request)
 {
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "true");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("true");
     spec->ask.gpus = gpus;
     spec->ask.priority = priority;
     core_submit(b->core, b->now_ms, b->now_ms, priority != 0 ? &admin : &owner, spec, NULL, request);
@@ -45,7 +44,7 @@ static size_t count_prepared(const struct bench *b)
     return count;
 }
 
-static void next_job_is_prepared_and_launched_as_that(void **state)
+CASE(next_job_is_prepared_and_launched_as_that)
 {
     struct bench *b = open_with(state, 1);
     submit(b, 1, 0, &one);
@@ -69,7 +68,7 @@ static void next_job_is_prepared_and_launched_as_that(void **state)
     assert_non_null(bench_sent(b, MESSAGE_PREPARE, 13));
 }
 
-static void it_is_launched_only_when_its_allocation_is_durable(void **state)
+CASE(it_is_launched_only_when_its_allocation_is_durable)
 {
     struct bench *b = open_with(state, 1);
     submit(b, 1, 0, &one);
@@ -85,7 +84,7 @@ static void it_is_launched_only_when_its_allocation_is_durable(void **state)
     assert_non_null(bench_sent(b, MESSAGE_LAUNCH, 12));
 }
 
-static void a_job_that_comes_before_it_takes_its_place(void **state)
+CASE(a_job_that_comes_before_it_takes_its_place)
 {
     struct bench *b = open_with(state, 1);
     submit(b, 1, 0, &one);
@@ -102,7 +101,7 @@ static void a_job_that_comes_before_it_takes_its_place(void **state)
     assert_non_null(bench_sent(b, MESSAGE_LAUNCH, 13));
 }
 
-static void a_cancelled_or_held_job_is_not_prepared_any_more(void **state)
+CASE(a_cancelled_or_held_job_is_not_prepared_any_more)
 {
     for (int is_hold = 0; is_hold < 2; is_hold++) {
         struct bench *b = open_with(state, 1);
@@ -123,7 +122,7 @@ static void a_cancelled_or_held_job_is_not_prepared_any_more(void **state)
     }
 }
 
-static void which_of_several_gpus_is_free_first_is_not_guessed(void **state)
+CASE(which_of_several_gpus_is_free_first_is_not_guessed)
 {
     struct bench *b = open_with(state, 2);
     submit(b, 1, 0, &one);
@@ -132,7 +131,7 @@ static void which_of_several_gpus_is_free_first_is_not_guessed(void **state)
     assert_int_equal(count_prepared(b), 0);
 }
 
-static void another_request_than_that_of_the_running_job_is_not_guessed(void **state)
+CASE(another_request_than_that_of_the_running_job_is_not_guessed)
 {
     struct bench *b = open_with(state, 2);
     submit(b, 2, 0, &one);
@@ -140,7 +139,7 @@ static void another_request_than_that_of_the_running_job_is_not_guessed(void **s
     assert_int_equal(count_prepared(b), 0);
 }
 
-static void nothing_is_prepared_for_a_drained_node(void **state)
+CASE(nothing_is_prepared_for_a_drained_node)
 {
     struct bench *b = open_with(state, 1);
     submit(b, 1, 0, &one);
@@ -153,7 +152,7 @@ static void nothing_is_prepared_for_a_drained_node(void **state)
     assert_int_equal(count_prepared(b), 1);
 }
 
-static void a_node_that_comes_back_is_told_anew(void **state)
+CASE(a_node_that_comes_back_is_told_anew)
 {
     struct bench *b = open_with(state, 1);
     submit(b, 1, 0, &one);
@@ -169,20 +168,4 @@ static void a_node_that_comes_back_is_told_anew(void **state)
     const struct sent *again = bench_sent(b, MESSAGE_PREPARE, 12);
     assert_int_equal(again->link, 2);
     assert_true(again->token != token);
-}
-
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_teardown(name, bench_close)
-    const struct CMUnitTest tests[] = {
-        CASE(next_job_is_prepared_and_launched_as_that),
-        CASE(it_is_launched_only_when_its_allocation_is_durable),
-        CASE(a_job_that_comes_before_it_takes_its_place),
-        CASE(a_cancelled_or_held_job_is_not_prepared_any_more),
-        CASE(which_of_several_gpus_is_free_first_is_not_guessed),
-        CASE(another_request_than_that_of_the_running_job_is_not_guessed),
-        CASE(nothing_is_prepared_for_a_drained_node),
-        CASE(a_node_that_comes_back_is_told_anew),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,15 +46,11 @@ static int open_with(void **state, bool goes_on)
     struct bench *b = *state;
     (void)hello(b, 1, "a", "boot-a", NULL, 0);
     (void)hello(b, 2, "b", "boot-b", NULL, 0);
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "train");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("train");
     spec->ask.gpus = 4;
     spec->ask.nodes = 2;
     spec->ask.requeue_on_node_lost = goes_on;
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &one);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, &one);
     return core_job(b->core, JOB)->state == JOB_STARTING ? 0 : -1;
 }
 
@@ -62,6 +58,8 @@ static int open_with_job(void **state)
 {
     return open_with(state, false);
 }
+
+#define CASE(name, b) TEST_ON(name, struct bench *b, open_with_job, bench_close)
 
 static int open_with_job_that_goes_on(void **state)
 {
@@ -151,9 +149,8 @@ static void run_both(struct bench *b)
 }
 
 /* Two ranks with one long path each stand for a thousand whose paths are too long for a record together. */
-static void an_end_that_is_too_long_is_recorded_without_its_nodes(void **state)
+CASE(an_end_that_is_too_long_is_recorded_without_its_nodes, b)
 {
-    struct bench *b = *state;
     _cleanup_free_ char *path = xcalloc(1, RECORD_BODY_MAX * 3U / 4);
     memset(path, '/', RECORD_BODY_MAX * 3U / 4 - 1);
     ready(b, 0);
@@ -173,9 +170,8 @@ static void an_end_that_is_too_long_is_recorded_without_its_nodes(void **state)
     job_free(job);
 }
 
-static void each_node_is_allocated_its_rank(void **state)
+CASE(each_node_is_allocated_its_rank, b)
 {
-    struct bench *b = *state;
     const struct sent *first = find_sent(b, MESSAGE_LAUNCH, 0), *second = find_sent(b, MESSAGE_LAUNCH, 1);
     assert_string_equal(first->user, "ana");
     assert_int_equal(first->link, 1);
@@ -197,9 +193,8 @@ static const char *meeting_by(struct bench *b, uint32_t link, const char *addres
     return find_sent(b, MESSAGE_LAUNCH, 1)->meeting;
 }
 
-static void ranks_meet_at_the_address_of_the_first_node(void **state)
+CASE(ranks_meet_at_the_address_of_the_first_node, b)
 {
-    struct bench *b = *state;
     core_set_address(b->core, 9, "nobody's", NULL);
     assert_string_equal(meeting_by(b, 3, "10.0.0.1"), "10.0.0.1:29612");
     assert_string_equal(meeting_by(b, 4, "10.0.0.2:55804"), "10.0.0.2:29612");
@@ -208,9 +203,8 @@ static void ranks_meet_at_the_address_of_the_first_node(void **state)
 }
 
 /* Its own node has no address; the others know one of its machine. */
-static void the_controllers_own_node_is_met_where_others_reach_the_controller(void **state)
+CASE(the_controllers_own_node_is_met_where_others_reach_the_controller, b)
 {
-    struct bench *b = *state;
     struct known_attempt known = { .id.job = JOB, .id.attempt = 1, .id.rank = 0, .token = token(b) };
     core_set_address(b->core, 2, "10.0.0.2:55804", "10.0.0.1:9124");
     (void)hello(b, 3, "a", "boot-a", &known, 1);
@@ -218,9 +212,8 @@ static void the_controllers_own_node_is_met_where_others_reach_the_controller(vo
     assert_string_equal(find_sent(b, MESSAGE_LAUNCH, 0)->meeting, "10.0.0.1:29612");
 }
 
-static void a_first_rank_that_fails_before_its_start_is_reported_has_started(void **state)
+CASE(a_first_rank_that_fails_before_its_start_is_reported_has_started, b)
 {
-    struct bench *b = *state;
     ready(b, 0);
     ready(b, 1);
     exited(b, 0, END_EXIT, 3, NULL);
@@ -230,9 +223,8 @@ static void a_first_rank_that_fails_before_its_start_is_reported_has_started(voi
 }
 
 /* A node that was started beside the controller, with --controller 127.0.0.1. */
-static void a_loopback_address_is_told_to_nobody_on_another_machine(void **state)
+CASE(a_loopback_address_is_told_to_nobody_on_another_machine, b)
 {
-    struct bench *b = *state;
     struct known_attempt known = { .id.job = JOB, .id.attempt = 1, .id.rank = 1, .token = token(b) };
     core_set_address(b->core, 1, "127.0.0.1:55803", "127.0.0.1:9124");
     core_set_address(b->core, 2, "10.0.0.2:55804", "10.0.0.1:9124");
@@ -254,27 +246,21 @@ static const struct job *run_on_loopback(struct bench *b, const char *boot_a, co
     (void)hello(b, 2, "b", boot_b, NULL, 0);
     core_set_address(b->core, 1, "127.0.0.1:55803", "127.0.0.1:9124");
     core_set_address(b->core, 2, "127.0.0.1:55804", "127.0.0.1:9124");
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "train");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("train");
     spec->ask.gpus = 4;
     spec->ask.nodes = 2;
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &one);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, &one);
     return core_job(b->core, JOB);
 }
 
-static void loopback_will_do_on_one_machine(void **state)
+TEST_ON(loopback_will_do_on_one_machine, struct bench *b, open_empty, bench_close)
 {
-    struct bench *b = *state;
     assert_int_equal(run_on_loopback(b, "boot-a", "boot-a")->state, JOB_STARTING);
     assert_string_equal(find_sent(b, MESSAGE_LAUNCH, 1)->meeting, "127.0.0.1:29612");
 }
 
-static void a_job_whose_nodes_cannot_reach_each_other_is_refused(void **state)
+TEST_ON(a_job_whose_nodes_cannot_reach_each_other_is_refused, struct bench *b, open_empty, bench_close)
 {
-    struct bench *b = *state;
     const struct job *job = run_on_loopback(b, "boot-a", "boot-b");
     assert_int_equal(job->state, JOB_DONE);
     assert_int_equal(job->end, END_START_FAILED);
@@ -282,9 +268,8 @@ static void a_job_whose_nodes_cannot_reach_each_other_is_refused(void **state)
     assert_int_equal(count_sent(b, MESSAGE_LAUNCH), 0);
 }
 
-static void nobody_is_let_go_before_all_are_ready(void **state)
+CASE(nobody_is_let_go_before_all_are_ready, b)
 {
-    struct bench *b = *state;
     ready(b, 0);
     ready(b, 0);
     assert_null(find_sent(b, MESSAGE_GO, 0));
@@ -299,9 +284,8 @@ static void nobody_is_let_go_before_all_are_ready(void **state)
     assert_string_equal(job_run(core_job(b->core, JOB))->log_path, "/tmp/11.log");
 }
 
-static void attempt_ends_when_all_ranks_have_ended(void **state)
+CASE(attempt_ends_when_all_ranks_have_ended, b)
 {
-    struct bench *b = *state;
     run_both(b);
     exited(b, 1, END_EXIT, 0, NULL);
     assert_int_equal(core_job(b->core, JOB)->state, JOB_RUNNING);
@@ -319,9 +303,8 @@ static void attempt_ends_when_all_ranks_have_ended(void **state)
     assert_non_null(find_sent(b, MESSAGE_RELEASE_ATTEMPT, 1));
 }
 
-static void the_first_failure_ends_the_others_and_is_the_jobs(void **state)
+CASE(the_first_failure_ends_the_others_and_is_the_jobs, b)
 {
-    struct bench *b = *state;
     run_both(b);
     exited(b, 1, END_EXIT, 3, NULL);
     assert_int_equal(find_sent(b, MESSAGE_STOP, 0)->link, 1);
@@ -338,9 +321,8 @@ static void the_first_failure_ends_the_others_and_is_the_jobs(void **state)
     assert_int_equal(job_node(job, 1)->exit_code, 3);
 }
 
-static void node_that_cannot_start_its_rank_requeues_the_job(void **state)
+CASE(node_that_cannot_start_its_rank_requeues_the_job, b)
 {
-    struct bench *b = *state;
     ready(b, 0);
     returned(b, 1);
     assert_int_equal(find_sent(b, MESSAGE_STOP, 0)->link, 1);
@@ -354,9 +336,8 @@ static void node_that_cannot_start_its_rank_requeues_the_job(void **state)
     assert_non_null(find_sent(b, MESSAGE_RELEASE_ATTEMPT, 1));
 }
 
-static void rank_that_cannot_start_fails_the_job_and_names_its_node(void **state)
+CASE(rank_that_cannot_start_fails_the_job_and_names_its_node, b)
 {
-    struct bench *b = *state;
     ready(b, 0);
     exited(b, 1, END_START_FAILED, 125, "cannot enter directory /data: No such file or directory");
     returned(b, 0);
@@ -366,9 +347,8 @@ static void rank_that_cannot_start_fails_the_job_and_names_its_node(void **state
     assert_string_equal(job->text, "rank 1 on b: cannot enter directory /data: No such file or directory");
 }
 
-static void a_node_that_reboots_before_the_go_sends_the_job_back(void **state)
+CASE(a_node_that_reboots_before_the_go_sends_the_job_back, b)
 {
-    struct bench *b = *state;
     ready(b, 0);
     (void)hello(b, 3, "b", "boot-b2", NULL, 0);
     bench_settle(b);
@@ -377,9 +357,8 @@ static void a_node_that_reboots_before_the_go_sends_the_job_back(void **state)
 }
 
 /* The record of what it did is gone with the spool: a second launch could run the command twice. */
-static void a_rank_whose_spool_was_emptied_is_not_launched_again(void **state)
+CASE(a_rank_whose_spool_was_emptied_is_not_launched_again, b)
 {
-    struct bench *b = *state;
     ready(b, 1);
     size_t launches = count_sent(b, MESSAGE_LAUNCH);
     (void)hello(b, 3, "b", "boot-b" BOOT_SPOOL_MARK "2", NULL, 0);
@@ -389,9 +368,8 @@ static void a_rank_whose_spool_was_emptied_is_not_launched_again(void **state)
     assert_int_equal(core_job(b->core, JOB)->state, JOB_QUEUED); // nobody was told to go
 }
 
-static void a_node_that_reboots_while_it_runs_ends_the_others(void **state)
+CASE(a_node_that_reboots_while_it_runs_ends_the_others, b)
 {
-    struct bench *b = *state;
     run_both(b);
     (void)hello(b, 3, "b", "boot-b2", NULL, 0);
     bench_settle(b);
@@ -402,9 +380,8 @@ static void a_node_that_reboots_while_it_runs_ends_the_others(void **state)
     assert_string_equal(job->text, "rank 1 on b: its node rebooted while it ran");
 }
 
-static void all_are_let_go_with_the_port_of_the_first(void **state)
+CASE(all_are_let_go_with_the_port_of_the_first, b)
 {
-    struct bench *b = *state;
     ready_at(b, 0, 29777);
     ready_at(b, 1, 0);
     assert_int_equal(find_sent(b, MESSAGE_GO, 0)->port, 29777);
@@ -414,9 +391,8 @@ static void all_are_let_go_with_the_port_of_the_first(void **state)
 extern const struct core_concern core_concern_ranks;
 
 /* After a start of the controller, of which the first rank has not heard yet while it runs. */
-static void nobody_is_let_go_before_the_first_has_said_its_port(void **state)
+CASE(nobody_is_let_go_before_the_first_has_said_its_port, b)
 {
-    struct bench *b = *state;
     run_both(b);
     struct core_entry *entry = core_find(b->core, JOB);
     size_t before = count_sent(b, MESSAGE_GO);
@@ -436,9 +412,8 @@ static void nobody_is_let_go_before_the_first_has_said_its_port(void **state)
     assert_int_equal(find_sent(b, MESSAGE_GO, 1)->port, 29778);
 }
 
-static void a_go_that_was_lost_is_resent(void **state)
+CASE(a_go_that_was_lost_is_resent, b)
 {
-    struct bench *b = *state;
     ready(b, 0);
     ready(b, 1);
     started(b, 0);
@@ -455,18 +430,16 @@ static void a_go_that_was_lost_is_resent(void **state)
     assert_int_equal(find_sent(b, MESSAGE_GO, 1)->link, 3);
 }
 
-static void what_is_ready_on_a_node_that_is_away_is_not_counted(void **state)
+CASE(what_is_ready_on_a_node_that_is_away_is_not_counted, b)
 {
-    struct bench *b = *state;
     ready(b, 1);
     core_link_down(b->core, b->now_ms, b->now_ms, 2);
     ready(b, 0);
     assert_null(find_sent(b, MESSAGE_GO, 0));
 }
 
-static void cancel_stops_every_rank_and_releases_none(void **state)
+CASE(cancel_stops_every_rank_and_releases_none, b)
 {
-    struct bench *b = *state;
     ready(b, 0);
     core_cancel(b->core, b->now_ms, b->now_ms, &owner, JOB, -1, &two);
     ready(b, 1);
@@ -479,9 +452,8 @@ static void cancel_stops_every_rank_and_releases_none(void **state)
     assert_int_equal(core_job(b->core, JOB)->end, END_CANCELLED);
 }
 
-static void signal_and_update_reach_every_rank(void **state)
+CASE(signal_and_update_reach_every_rank, b)
 {
-    struct bench *b = *state;
     run_both(b);
     core_signal(b->core, b->now_ms, b->now_ms, &owner, JOB, 10, 0, &two);
     bench_settle(b);
@@ -493,9 +465,8 @@ static void signal_and_update_reach_every_rank(void **state)
     assert_non_null(find_sent(b, MESSAGE_UPDATE, 1));
 }
 
-static void lost_rank_is_stopped_when_its_node_reports_it_again(void **state)
+CASE(lost_rank_is_stopped_when_its_node_reports_it_again, b)
 {
-    struct bench *b = *state;
     run_both(b);
     core_link_down(b->core, b->now_ms, b->now_ms, 2);
     core_begin(b->core, b->now_ms, b->now_ms);
@@ -522,7 +493,8 @@ static void fence_second(struct bench *b)
     bench_settle(b);
 }
 
-static void a_failure_after_the_last_word_of_a_lost_node_is_that_nodes_fault(void **state)
+TEST_WITH(
+    a_failure_after_the_last_word_of_a_lost_node_is_that_nodes_fault, open_with_job_that_goes_on, bench_close)
 {
     struct bench *b = *state;
     run_both(b);
@@ -590,9 +562,8 @@ static void ended_on(struct bench *b, uint32_t link, uint32_t rank, enum job_end
 }
 
 /* Its end is reported while the others still end: with them it is released, and its node gets jobs again. */
-static void a_lost_rank_that_ends_before_the_others_does_not_keep_its_node(void **state)
+CASE(a_lost_rank_that_ends_before_the_others_does_not_keep_its_node, b)
 {
-    struct bench *b = *state;
     run_both(b);
     fence_second(b);
     struct known_attempt known = {
@@ -607,18 +578,16 @@ static void a_lost_rank_that_ends_before_the_others_does_not_keep_its_node(void 
     assert_int_equal(core_find_node(b->core, "b")->n_orphaned, 0);
 }
 
-static void a_stop_nobody_asked_for_is_the_loss_of_a_node(void **state)
+CASE(a_stop_nobody_asked_for_is_the_loss_of_a_node, b)
 {
-    struct bench *b = *state;
     restart_after_loss(b);
     ended_on(b, 4, 1, END_CANCELLED, 100);
     ended_on(b, 3, 0, END_CANCELLED, 200);
     assert_int_equal(core_job(b->core, JOB)->end, END_NODE_LOST);
 }
 
-static void what_fails_after_such_a_stop_is_not_the_reason(void **state)
+CASE(what_fails_after_such_a_stop_is_not_the_reason, b)
 {
-    struct bench *b = *state;
     restart_after_loss(b);
     ended_on(b, 3, 0, END_EXIT, 50); // its node's clock may be wrong
     ended_on(b, 4, 1, END_CANCELLED, 100);
@@ -626,9 +595,8 @@ static void what_fails_after_such_a_stop_is_not_the_reason(void **state)
 }
 
 /* The other node connects only when the rank that was stopped has ended: it is the clocks that tell. */
-static void what_failed_after_such_a_stop_and_is_told_late_is_not_the_reason(void **state)
+CASE(what_failed_after_such_a_stop_and_is_told_late_is_not_the_reason, b)
 {
-    struct bench *b = *state;
     run_both(b);
     uint64_t known = token(b);
     bench_restart(b, bench_stored(b, JOB));
@@ -656,9 +624,8 @@ static void restart_after_end(struct bench *b)
     bench_settle(b);
 }
 
-static void a_failure_that_an_earlier_controller_knew_is_the_reason(void **state)
+CASE(a_failure_that_an_earlier_controller_knew_is_the_reason, b)
 {
-    struct bench *b = *state;
     restart_after_end(b);
     ended_on(b, 4, 1, END_CANCELLED, 200);
     ended_on(b, 3, 0, END_EXIT, 100);
@@ -667,9 +634,8 @@ static void a_failure_that_an_earlier_controller_knew_is_the_reason(void **state
 }
 
 /* The clock of the first node is an hour ahead. */
-static void a_failure_on_a_node_whose_clock_is_ahead_is_the_reason(void **state)
+CASE(a_failure_on_a_node_whose_clock_is_ahead_is_the_reason, b)
 {
-    struct bench *b = *state;
     restart_after_end(b);
     ended_ago_on(b, 4, 1, END_CANCELLED, 200, 50);
     ended_ago_on(b, 3, 0, END_EXIT, 3600100, 150);
@@ -677,9 +643,8 @@ static void a_failure_on_a_node_whose_clock_is_ahead_is_the_reason(void **state)
 }
 
 /* It is an hour behind. */
-static void what_failed_after_a_stop_on_a_node_whose_clock_is_behind_is_not_the_reason(void **state)
+CASE(what_failed_after_a_stop_on_a_node_whose_clock_is_behind_is_not_the_reason, b)
 {
-    struct bench *b = *state;
     restart_after_end(b);
     ended_ago_on(b, 4, 1, END_CANCELLED, 3600100, 150);
     ended_ago_on(b, 3, 0, END_EXIT, 200, 50);
@@ -687,7 +652,7 @@ static void what_failed_after_a_stop_on_a_node_whose_clock_is_behind_is_not_the_
 }
 
 /* Also where no silence of a node is ever a loss. */
-static void what_a_fence_ended_is_over_after_a_restart_too(void **state)
+TEST_WITH(what_a_fence_ended_is_over_after_a_restart_too, open_with_job_that_goes_on, bench_close)
 {
     static const struct identity admin = { .is_known = true, .role = ROLE_ADMIN };
     struct bench *b = *state;
@@ -718,9 +683,8 @@ static void what_a_fence_ended_is_over_after_a_restart_too(void **state)
     assert_int_equal(core_job(b->core, JOB)->restarts, 1);
 }
 
-static void a_failure_before_that_word_is_the_jobs_own(void **state)
+TEST_ON(a_failure_before_that_word_is_the_jobs_own, struct bench *b, open_with_job_that_goes_on, bench_close)
 {
-    struct bench *b = *state;
     run_both(b);
     exited(b, 0, END_EXIT, 1, NULL);
     bench_say(b, 2, MESSAGE_HEARTBEAT, &(struct message_heartbeat){ .sent_ms = 1 });
@@ -731,7 +695,8 @@ static void a_failure_before_that_word_is_the_jobs_own(void **state)
     assert_string_equal(job->text, "rank 0 on a: exit 1");
 }
 
-static void a_failure_before_the_reboot_of_another_node_was_heard_is_that_nodes_fault(void **state)
+TEST_WITH(a_failure_before_the_reboot_of_another_node_was_heard_is_that_nodes_fault,
+    open_with_job_that_goes_on, bench_close)
 {
     struct bench *b = *state;
     run_both(b);
@@ -743,7 +708,7 @@ static void a_failure_before_the_reboot_of_another_node_was_heard_is_that_nodes_
     assert_string_equal(core_job(b->core, JOB)->text, "rank 1 on b: its node rebooted while it ran");
 }
 
-static void a_lease_that_a_shepherd_has_ended_is_a_loss_too(void **state)
+TEST_WITH(a_lease_that_a_shepherd_has_ended_is_a_loss_too, open_with_job_that_goes_on, bench_close)
 {
     struct bench *b = *state;
     run_both(b);
@@ -757,9 +722,8 @@ static void a_lease_that_a_shepherd_has_ended_is_a_loss_too(void **state)
     assert_int_equal(core_job(b->core, JOB)->restarts, 1);
 }
 
-static void what_fails_because_its_peer_was_stopped_was_stopped_too(void **state)
+CASE(what_fails_because_its_peer_was_stopped_was_stopped_too, b)
 {
-    struct bench *b = *state;
     run_both(b);
     core_requeue(b->core, b->now_ms, b->now_ms, &owner, JOB, -1, false, &two);
     bench_settle(b);
@@ -769,9 +733,8 @@ static void what_fails_because_its_peer_was_stopped_was_stopped_too(void **state
     assert_int_equal(core_job(b->core, JOB)->attempt, 2);
 }
 
-static void a_job_that_was_requeued_goes_back_however_its_ranks_end(void **state)
+CASE(a_job_that_was_requeued_goes_back_however_its_ranks_end, b)
 {
-    struct bench *b = *state;
     run_both(b);
     core_requeue(b->core, b->now_ms, b->now_ms, &owner, JOB, -1, false, &two);
     bench_settle(b);
@@ -780,22 +743,17 @@ static void a_job_that_was_requeued_goes_back_however_its_ranks_end(void **state
     assert_int_equal(core_job(b->core, JOB)->attempt, 2);
 }
 
-static void node_reports_only_its_own_rank(void **state)
+CASE(node_reports_only_its_own_rank, b)
 {
-    struct bench *b = *state;
     struct message_ready lie = { .id.job = JOB, .id.attempt = 1, .id.rank = 1, .token = token(b) };
     ready(b, 0);
     bench_say(b, 1, MESSAGE_READY, &lie);
     assert_null(find_sent(b, MESSAGE_GO, 0));
 }
 
-#define TEST(name)    cmocka_unit_test_setup_teardown(name, open_with_job, bench_close)
-#define GOES_ON(name) cmocka_unit_test_setup_teardown(name, open_with_job_that_goes_on, bench_close)
-
 /* What a node says about the connection of a command is believed only of its own rank. */
-static void an_attempt_is_found_on_its_nodes_alone(void **state)
+CASE(an_attempt_is_found_on_its_nodes_alone, b)
 {
-    struct bench *b = *state;
     const struct job *job = core_job(b->core, JOB);
     const struct spool_id first = { .job = JOB, .attempt = job->attempt },
                           second = { .job = JOB, .attempt = job->attempt, .rank = 1 };
@@ -817,9 +775,8 @@ static void an_attempt_is_found_on_its_nodes_alone(void **state)
 }
 
 /* Commands in a job change that job, and those that they have submitted. */
-static void commands_in_a_job_control_it_and_what_they_submitted(void **state)
+CASE(commands_in_a_job_control_it_and_what_they_submitted, b)
 {
-    struct bench *b = *state;
     const struct job *job = core_job(b->core, JOB);
     struct job other = { .id = JOB + 1, .uid = 1000, .ask = job->ask };
     struct identity who = { .is_known = true, .uid = 1000 };
@@ -843,52 +800,4 @@ static void commands_in_a_job_control_it_and_what_they_submitted(void **state)
     assert_false(core_may(&who, ACTION_CONTROL, job));
     assert_int_equal(core_refuse_scope(&who, SCOPE_SUBMIT, &err), -EPERM);
     assert_non_null(strstr(err.hint, "job-access"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(an_attempt_is_found_on_its_nodes_alone),
-        TEST(commands_in_a_job_control_it_and_what_they_submitted),
-        TEST(an_end_that_is_too_long_is_recorded_without_its_nodes),
-        TEST(each_node_is_allocated_its_rank),
-        TEST(ranks_meet_at_the_address_of_the_first_node),
-        TEST(a_first_rank_that_fails_before_its_start_is_reported_has_started),
-        TEST(a_loopback_address_is_told_to_nobody_on_another_machine),
-        cmocka_unit_test_setup_teardown(loopback_will_do_on_one_machine, open_empty, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_job_whose_nodes_cannot_reach_each_other_is_refused, open_empty, bench_close),
-        TEST(the_controllers_own_node_is_met_where_others_reach_the_controller),
-        TEST(nobody_is_let_go_before_all_are_ready),
-        TEST(attempt_ends_when_all_ranks_have_ended),
-        TEST(the_first_failure_ends_the_others_and_is_the_jobs),
-        TEST(node_that_cannot_start_its_rank_requeues_the_job),
-        TEST(rank_that_cannot_start_fails_the_job_and_names_its_node),
-        TEST(a_node_that_reboots_before_the_go_sends_the_job_back),
-        TEST(a_rank_whose_spool_was_emptied_is_not_launched_again),
-        TEST(a_node_that_reboots_while_it_runs_ends_the_others),
-        TEST(all_are_let_go_with_the_port_of_the_first),
-        TEST(nobody_is_let_go_before_the_first_has_said_its_port),
-        TEST(a_go_that_was_lost_is_resent),
-        TEST(what_is_ready_on_a_node_that_is_away_is_not_counted),
-        TEST(cancel_stops_every_rank_and_releases_none),
-        TEST(signal_and_update_reach_every_rank),
-        TEST(lost_rank_is_stopped_when_its_node_reports_it_again),
-        GOES_ON(a_failure_after_the_last_word_of_a_lost_node_is_that_nodes_fault),
-        GOES_ON(what_a_fence_ended_is_over_after_a_restart_too),
-        GOES_ON(a_failure_before_that_word_is_the_jobs_own),
-        GOES_ON(a_failure_before_the_reboot_of_another_node_was_heard_is_that_nodes_fault),
-        GOES_ON(a_lease_that_a_shepherd_has_ended_is_a_loss_too),
-        TEST(what_fails_because_its_peer_was_stopped_was_stopped_too),
-        TEST(a_lost_rank_that_ends_before_the_others_does_not_keep_its_node),
-        TEST(a_stop_nobody_asked_for_is_the_loss_of_a_node),
-        TEST(what_fails_after_such_a_stop_is_not_the_reason),
-        TEST(what_failed_after_such_a_stop_and_is_told_late_is_not_the_reason),
-        TEST(a_failure_that_an_earlier_controller_knew_is_the_reason),
-        TEST(a_failure_on_a_node_whose_clock_is_ahead_is_the_reason),
-        TEST(what_failed_after_a_stop_on_a_node_whose_clock_is_behind_is_not_the_reason),
-        TEST(a_job_that_was_requeued_goes_back_however_its_ranks_end),
-        TEST(node_reports_only_its_own_rank),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

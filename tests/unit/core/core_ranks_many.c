@@ -38,15 +38,13 @@ static int open_with_job(void **state)
         hello(b, rank);
     bench_settle(b);
     b->n_sent = b->n_published = b->n_changes = 0;
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "train");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("train");
     spec->ask.gpus = spec->ask.nodes = NODES;
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &one);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, &one);
     return core_job(b->core, JOB)->state == JOB_STARTING ? 0 : -1;
 }
+
+#define CASE(name, b) TEST_ON(name, struct bench *b, open_with_job, bench_close)
 
 /* How many nodes have been sent that, since the last call; each at most once. */
 static size_t take_sent(struct bench *b, uint16_t id)
@@ -105,9 +103,8 @@ static void exited(struct bench *b, uint32_t rank)
             .is_executed = 1 });
 }
 
-static void the_next_are_launched_when_half_of_the_first_are_ready(void **state)
+CASE(the_next_are_launched_when_half_of_the_first_are_ready, b)
 {
-    struct bench *b = *state;
     assert_int_equal(take_sent(b, MESSAGE_LAUNCH), FIRST);
     for (uint32_t rank = 0; rank < FIRST / 2 - 1; rank++)
         ready(b, rank);
@@ -121,9 +118,8 @@ static void the_next_are_launched_when_half_of_the_first_are_ready(void **state)
     assert_int_equal(take_sent(b, MESSAGE_GO), NODES);
 }
 
-static void a_stop_is_told_once_and_again_after_a_new_connection(void **state)
+CASE(a_stop_is_told_once_and_again_after_a_new_connection, b)
 {
-    struct bench *b = *state;
     run_all(b);
     core_cancel(b->core, b->now_ms, b->now_ms, &owner, JOB, 0, NULL);
     bench_settle(b);
@@ -146,9 +142,8 @@ static void a_stop_is_told_once_and_again_after_a_new_connection(void **state)
 }
 
 /* The first that fails stops the others; those that end then are no reason to tell it again. */
-static void a_failure_stops_the_others_once(void **state)
+CASE(a_failure_stops_the_others_once, b)
 {
-    struct bench *b = *state;
     run_all(b);
     struct launch_exit failed = { .id.job = JOB,
         .id.attempt = 1,
@@ -177,9 +172,8 @@ static void report_energy(struct bench *b, uint32_t rank, uint64_t energy_mj)
     bench_say(b, rank + 1, MESSAGE_GPUS, &report);
 }
 
-static void the_usage_of_all_is_known_when_all_have_reported(void **state)
+CASE(the_usage_of_all_is_known_when_all_have_reported, b)
 {
-    struct bench *b = *state;
     run_all(b);
     size_t merges = 0;
     for (uint32_t rank = 0; rank < NODES; rank++) {
@@ -193,9 +187,8 @@ static void the_usage_of_all_is_known_when_all_have_reported(void **state)
 }
 
 /* Those that are over report nothing. */
-static void the_usage_of_the_last_rank_is_known_at_once(void **state)
+CASE(the_usage_of_the_last_rank_is_known_at_once, b)
 {
-    struct bench *b = *state;
     run_all(b);
     for (uint32_t rank = 1; rank < NODES; rank++)
         bench_say(b, rank + 1, MESSAGE_EXITED,
@@ -209,18 +202,4 @@ static void the_usage_of_the_last_rank_is_known_at_once(void **state)
         report_energy(b, 0, energy_mj);
         assert_int_equal(core_usage(core_find(b->core, JOB))->energy_mj, energy_mj);
     }
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_with_job, bench_close)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(the_next_are_launched_when_half_of_the_first_are_ready),
-        TEST(a_stop_is_told_once_and_again_after_a_new_connection),
-        TEST(a_failure_stops_the_others_once),
-        TEST(the_usage_of_all_is_known_when_all_have_reported),
-        TEST(the_usage_of_the_last_rank_is_known_at_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

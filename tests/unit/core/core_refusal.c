@@ -6,6 +6,8 @@
 
 #include "base/memory.h"
 
+#define CASE(name) TEST_WITH(name, NULL, bench_close)
+
 #define BACKOFF_MS 60000 // longer than a job that was given back waits
 
 static int one, two;
@@ -31,7 +33,7 @@ static struct bench *open_with_nodes(void **state, uint32_t count)
     return *state;
 }
 
-static void a_job_that_a_node_refuses_runs_on_another(void **state)
+CASE(a_job_that_a_node_refuses_runs_on_another)
 {
     struct bench *b = open_with_nodes(state, 2);
     uint32_t first = started_on(b, 11);
@@ -43,7 +45,7 @@ static void a_job_that_a_node_refuses_runs_on_another(void **state)
     assert_int_equal(core_job(b->core, 11)->attempt, 2);
 }
 
-static void a_job_that_all_nodes_refuse_ends(void **state)
+CASE(a_job_that_all_nodes_refuse_ends)
 {
     struct bench *b = open_with_nodes(state, 2);
     for (unsigned i = 0; i < 2; i++) {
@@ -56,7 +58,7 @@ static void a_job_that_all_nodes_refuse_ends(void **state)
     assert_int_equal(core_job(b->core, 11)->end, END_START_FAILED);
 }
 
-static void the_only_node_ends_the_job_at_once(void **state)
+CASE(the_only_node_ends_the_job_at_once)
 {
     struct bench *b = open_with_nodes(state, 1);
     assert_int_equal(bench_refused(b, 1, bench_sent(b, MESSAGE_LAUNCH, 11)), 0);
@@ -65,7 +67,7 @@ static void the_only_node_ends_the_job_at_once(void **state)
     assert_non_null(strstr(core_job(b->core, 11)->text, "there is no user"));
 }
 
-static void a_job_that_is_cancelled_is_not_given_back(void **state)
+CASE(a_job_that_is_cancelled_is_not_given_back)
 {
     struct bench *b = open_with_nodes(state, 2);
     uint32_t link = started_on(b, 11);
@@ -85,14 +87,10 @@ static struct bench *open_with_retry(void **state, uint32_t count)
     struct bench *b = *state;
     for (uint32_t i = 0; i < count; i++)
         assert_int_equal(bench_hello_as(b, i + 1, names[i], 1), 0);
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "train");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("train");
     spec->ask.gpus = 1;
     spec->ask.retry = 3;
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &one);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, &one);
     return b;
 }
 
@@ -103,7 +101,7 @@ static void refuse_on(struct bench *b, uint32_t link)
     bench_settle(b);
 }
 
-static void a_job_that_all_nodes_refused_is_retried_on_any_of_them(void **state)
+CASE(a_job_that_all_nodes_refused_is_retried_on_any_of_them)
 {
     for (uint32_t count = 1; count <= 3; count++) {
         struct bench *b = open_with_retry(state, count);
@@ -120,7 +118,7 @@ static void a_job_that_all_nodes_refused_is_retried_on_any_of_them(void **state)
 }
 
 /* The only other node is drained when the job is to run again. */
-static void a_job_that_was_refused_once_may_use_that_node_after_a_failure(void **state)
+CASE(a_job_that_was_refused_once_may_use_that_node_after_a_failure)
 {
     struct bench *b = open_with_retry(state, 2);
     uint32_t first = started_on(b, 11);
@@ -142,14 +140,10 @@ static struct bench *open_with_wide_job(void **state, uint32_t count)
     struct bench *b = *state;
     for (uint32_t i = 0; i < count; i++)
         assert_int_equal(bench_hello_as(b, i + 1, names[i], 1), 0);
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "train");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("train");
     spec->ask.gpus = 2;
     spec->ask.nodes = 2;
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &one);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, &one);
     assert_int_not_equal(started_on(b, 11), 0);
     return b;
 }
@@ -170,7 +164,7 @@ static uint32_t refuse_last_rank(struct bench *b)
     return last.link;
 }
 
-static void a_wide_job_runs_on_the_nodes_that_do_not_refuse_it(void **state)
+CASE(a_wide_job_runs_on_the_nodes_that_do_not_refuse_it)
 {
     struct bench *b = open_with_wide_job(state, 3);
     uint32_t refusing = refuse_last_rank(b);
@@ -181,7 +175,7 @@ static void a_wide_job_runs_on_the_nodes_that_do_not_refuse_it(void **state)
         assert_string_not_equal(job_node_name(core_job(b->core, 11), rank), names[refusing - 1]);
 }
 
-static void a_wide_job_ends_when_too_few_nodes_are_left(void **state)
+CASE(a_wide_job_ends_when_too_few_nodes_are_left)
 {
     struct bench *b = open_with_wide_job(state, 2);
     uint32_t refusing = refuse_last_rank(b);
@@ -223,7 +217,7 @@ static uint32_t started_at_last(struct bench *b)
     return link;
 }
 
-static void a_job_does_not_wait_for_ever_for_a_node_that_is_down(void **state)
+CASE(a_job_does_not_wait_for_ever_for_a_node_that_is_down)
 {
     uint32_t up = open_with_node_down(state, PATIENCE_MS);
     struct bench *b = *state;
@@ -236,7 +230,7 @@ static void a_job_does_not_wait_for_ever_for_a_node_that_is_down(void **state)
     assert_non_null(strstr(core_job(b->core, 11)->text, "there is no user"));
 }
 
-static void a_node_that_refused_a_job_may_run_it_after_the_patience(void **state)
+CASE(a_node_that_refused_a_job_may_run_it_after_the_patience)
 {
     uint32_t up = open_with_node_down(state, PATIENCE_MS);
     struct bench *b = *state;
@@ -246,7 +240,7 @@ static void a_node_that_refused_a_job_may_run_it_after_the_patience(void **state
     assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
 }
 
-static void a_node_that_comes_back_runs_what_waited_for_it(void **state)
+CASE(a_node_that_comes_back_runs_what_waited_for_it)
 {
     uint32_t up = open_with_node_down(state, PATIENCE_MS);
     struct bench *b = *state;
@@ -255,7 +249,7 @@ static void a_node_that_comes_back_runs_what_waited_for_it(void **state)
     assert_int_equal(started_on(b, 11), 4);
 }
 
-static void without_an_end_of_patience_a_job_waits_for_the_node(void **state)
+CASE(without_an_end_of_patience_a_job_waits_for_the_node)
 {
     (void)open_with_node_down(state, 0);
     assert_int_equal(started_at_last(*state), 0);
@@ -263,7 +257,7 @@ static void without_an_end_of_patience_a_job_waits_for_the_node(void **state)
 }
 
 /* The node that did not refuse it runs another job all the time. */
-static void a_job_waits_for_a_busy_node_for_longer_than_the_patience(void **state)
+CASE(a_job_waits_for_a_busy_node_for_longer_than_the_patience)
 {
     struct bench *b = open_with_nodes(state, 2);
     set_patience(b, PATIENCE_MS);
@@ -282,7 +276,7 @@ static void a_job_waits_for_a_busy_node_for_longer_than_the_patience(void **stat
     assert_int_equal(core_job(b->core, 11)->end, END_START_FAILED);
 }
 
-static void a_wide_job_ends_when_one_of_the_nodes_it_needs_stays_down(void **state)
+CASE(a_wide_job_ends_when_one_of_the_nodes_it_needs_stays_down)
 {
     struct bench *b = open_with_wide_job(state, 3);
     set_patience(b, PATIENCE_MS);
@@ -297,25 +291,4 @@ static void a_wide_job_ends_when_one_of_the_nodes_it_needs_stays_down(void **sta
     (void)refuse_last_rank(b);
     assert_int_equal(core_job(b->core, 11)->state, JOB_DONE);
     assert_int_equal(core_job(b->core, 11)->end, END_START_FAILED);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(a_job_that_a_node_refuses_runs_on_another, bench_close),
-        cmocka_unit_test_teardown(a_job_that_all_nodes_refuse_ends, bench_close),
-        cmocka_unit_test_teardown(the_only_node_ends_the_job_at_once, bench_close),
-        cmocka_unit_test_teardown(a_job_that_is_cancelled_is_not_given_back, bench_close),
-        cmocka_unit_test_teardown(a_job_that_all_nodes_refused_is_retried_on_any_of_them, bench_close),
-        cmocka_unit_test_teardown(a_job_that_was_refused_once_may_use_that_node_after_a_failure, bench_close),
-        cmocka_unit_test_teardown(a_wide_job_runs_on_the_nodes_that_do_not_refuse_it, bench_close),
-        cmocka_unit_test_teardown(a_wide_job_ends_when_too_few_nodes_are_left, bench_close),
-        cmocka_unit_test_teardown(a_job_does_not_wait_for_ever_for_a_node_that_is_down, bench_close),
-        cmocka_unit_test_teardown(a_node_that_refused_a_job_may_run_it_after_the_patience, bench_close),
-        cmocka_unit_test_teardown(a_node_that_comes_back_runs_what_waited_for_it, bench_close),
-        cmocka_unit_test_teardown(without_an_end_of_patience_a_job_waits_for_the_node, bench_close),
-        cmocka_unit_test_teardown(a_job_waits_for_a_busy_node_for_longer_than_the_patience, bench_close),
-        cmocka_unit_test_teardown(a_wide_job_ends_when_one_of_the_nodes_it_needs_stays_down, bench_close),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

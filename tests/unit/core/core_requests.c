@@ -5,11 +5,12 @@
 
 #include "base/memory.h"
 
+#define CASE(name, b) TEST_ON(name, struct bench *b, bench_open, bench_close)
+
 static int one, two, three, four, five, six; // requests are known by address
 
-static void an_acknowledgement_waits_until_it_is_durable(void **state)
+CASE(an_acknowledgement_waits_until_it_is_durable, b)
 {
-    struct bench *b = *state;
     bench_submit(b, 1000, 1, NULL, &one);
     bench_turn(b);
     assert_null(bench_answer(b, &one));
@@ -17,9 +18,8 @@ static void an_acknowledgement_waits_until_it_is_durable(void **state)
     assert_int_equal(bench_answer(b, &one)->job, 11);
 }
 
-static void a_reader_does_not_see_what_a_crash_could_take_back(void **state)
+CASE(a_reader_does_not_see_what_a_crash_could_take_back, b)
 {
-    struct bench *b = *state;
     core_barrier(b->core, &one);
     assert_non_null(bench_answer(b, &one));
     bench_submit(b, 1000, 1, NULL, &two);
@@ -30,9 +30,8 @@ static void a_reader_does_not_see_what_a_crash_could_take_back(void **state)
     assert_non_null(bench_answer(b, &three));
 }
 
-static void what_arrives_during_a_commit_is_the_next_batch(void **state)
+CASE(what_arrives_during_a_commit_is_the_next_batch, b)
 {
-    struct bench *b = *state;
     bench_submit(b, 1000, 1, NULL, &one);
     bench_turn(b);
     bench_submit(b, 1000, 1, NULL, &two);
@@ -44,9 +43,8 @@ static void what_arrives_during_a_commit_is_the_next_batch(void **state)
     assert_int_equal(core_last_event(b->core), 23);
 }
 
-static void a_repeated_key_gives_the_same_job(void **state)
+CASE(a_repeated_key_gives_the_same_job, b)
 {
-    struct bench *b = *state;
     bench_submit(b, 1000, 1, "k", &one);
     bench_submit(b, 1000, 1, "k", &two);
     bench_submit(b, 1000, 2, "k", &three);
@@ -58,9 +56,8 @@ static void a_repeated_key_gives_the_same_job(void **state)
     assert_int_not_equal(bench_answer(b, &four)->job, bench_answer(b, &one)->job);
 }
 
-static void jobs_that_ask_for_the_same_share_their_request_until_one_is_edited(void **state)
+CASE(jobs_that_ask_for_the_same_share_their_request_until_one_is_edited, b)
 {
-    struct bench *b = *state;
     bench_submit(b, 1000, 1, NULL, &one);
     bench_submit(b, 1000, 1, NULL, &two);
     bench_settle(b);
@@ -76,9 +73,8 @@ static void jobs_that_ask_for_the_same_share_their_request_until_one_is_edited(v
     assert_int_equal(core_job(b->core, 11)->ask->priority, 0);
 }
 
-static void a_full_queue_refuses_and_says_so(void **state)
+CASE(a_full_queue_refuses_and_says_so, b)
 {
-    struct bench *b = *state;
     int *requests[] = { &one, &two, &three, &four, &five };
     for (size_t i = 0; i < 5; i++)
         bench_submit(b, 1000, 1, NULL, requests[i]);
@@ -104,9 +100,8 @@ static void assert_quota(struct bench *b, uint32_t uid, int *request, int code)
     assert_int_equal(bench_answer(b, request)->code, code);
 }
 
-static void one_user_may_not_fill_the_queue(void **state)
+CASE(one_user_may_not_fill_the_queue, b)
 {
-    struct bench *b = *state;
     set_quotas(b, 2, 0);
     assert_quota(b, 1000, &one, 0);
     assert_quota(b, 1000, &two, 0);
@@ -120,9 +115,8 @@ static void one_user_may_not_fill_the_queue(void **state)
     assert_quota(b, 1000, &six, 0);
 }
 
-static void the_last_place_of_a_full_queue_is_an_administrators(void **state)
+CASE(the_last_place_of_a_full_queue_is_an_administrators, b)
 {
-    struct bench *b = *state;
     struct core_options options = b->options;
     const struct identity admin = { .is_known = true, .role = ROLE_ADMIN };
     struct job_spec *spec = xcalloc(1, sizeof(*spec));
@@ -136,14 +130,12 @@ static void the_last_place_of_a_full_queue_is_an_administrators(void **state)
     job_spec_init(spec);
     strings_add(&spec->command, "true");
     spec->cwd = xstrdup("/");
-    core_submit(b->core, b->now_ms, b->now_ms, &admin, spec, NULL, &three);
-    bench_settle(b);
+    bench_submit_spec(b, &admin, spec, &three);
     assert_int_equal(bench_answer(b, &three)->code, 0);
 }
 
-static void one_user_may_not_fill_the_store_within_a_day(void **state)
+CASE(one_user_may_not_fill_the_store_within_a_day, b)
 {
-    struct bench *b = *state;
     set_quotas(b, 0, 1);
     assert_quota(b, 1000, &one, -EDQUOT);
     set_quotas(b, 0, 500);
@@ -164,7 +156,7 @@ static void one_user_may_not_fill_the_store_within_a_day(void **state)
  * often. */
 static size_t edit_often(struct bench *b, const struct identity *who)
 {
-    struct job_ask ask;
+    _cleanup_(job_ask_clear) struct job_ask ask;
     size_t count = 0;
     int code = 0;
     job_ask_copy(&ask, core_job(b->core, 11)->ask);
@@ -180,13 +172,11 @@ static size_t edit_often(struct bench *b, const struct identity *who)
         code = bench_answer(b, &request)->code;
         count += code == 0;
     }
-    job_ask_clear(&ask);
     return count;
 }
 
-static void what_is_stored_of_changes_counts_as_well_but_has_some_room_above_the_limit(void **state)
+CASE(what_is_stored_of_changes_counts_as_well_but_has_some_room_above_the_limit, b)
 {
-    struct bench *b = *state;
     const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
     const struct identity admin = { .is_known = true, .uid = 77, .role = ROLE_ADMIN };
     set_quotas(b, 0, 4000);
@@ -208,9 +198,8 @@ static void what_is_stored_of_changes_counts_as_well_but_has_some_room_above_the
     assert_quota(b, 1001, &six, 0);
 }
 
-static void a_job_can_be_changed_when_its_owner_can_submit_no_more(void **state)
+CASE(a_job_can_be_changed_when_its_owner_can_submit_no_more, b)
 {
-    struct bench *b = *state;
     const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
     set_quotas(b, 0, 4000);
     assert_quota(b, 1000, &one, 0);
@@ -221,18 +210,16 @@ static void a_job_can_be_changed_when_its_owner_can_submit_no_more(void **state)
     assert_int_equal(bench_answer(b, &three)->code, 0);
 }
 
-static void an_impossible_request_is_refused_at_once(void **state)
+CASE(an_impossible_request_is_refused_at_once, b)
 {
-    struct bench *b = *state;
     assert_int_equal(bench_hello(b, 1, "boot", 2, NULL, 0), 0);
     bench_submit(b, 1000, 3, NULL, &one);
     bench_settle(b);
     assert_int_equal(bench_answer(b, &one)->code, -EBADSLT);
 }
 
-static void only_the_owner_and_administrators_cancel(void **state)
+CASE(only_the_owner_and_administrators_cancel, b)
 {
-    struct bench *b = *state;
     struct identity other = { .is_known = true, .uid = 1001 },
                     admin = { .is_known = true, .uid = 77, .role = ROLE_ADMIN };
     bench_submit(b, 1000, 1, NULL, &one);
@@ -248,9 +235,8 @@ static void only_the_owner_and_administrators_cancel(void **state)
     assert_int_equal(core_job(b->core, 11)->end, END_CANCELLED);
 }
 
-static void a_waiter_is_answered_when_the_state_is_durable(void **state)
+CASE(a_waiter_is_answered_when_the_state_is_durable, b)
 {
-    struct bench *b = *state;
     struct identity owner = { .is_known = true, .uid = 1000 };
     bench_submit(b, 1000, 1, NULL, &one);
     bench_settle(b);
@@ -265,9 +251,8 @@ static void a_waiter_is_answered_when_the_state_is_durable(void **state)
     assert_null(bench_answer(b, &three));
 }
 
-static void a_forgotten_request_is_not_answered(void **state)
+CASE(a_forgotten_request_is_not_answered, b)
 {
-    struct bench *b = *state;
     bench_submit(b, 1000, 1, NULL, &one);
     core_forget(b->core, &one);
     bench_settle(b);
@@ -275,9 +260,8 @@ static void a_forgotten_request_is_not_answered(void **state)
     assert_non_null(core_job(b->core, 11));
 }
 
-static void ended_jobs_leave_memory_oldest_first(void **state)
+CASE(ended_jobs_leave_memory_oldest_first, b)
 {
-    struct bench *b = *state;
     struct identity owner = { .is_known = true, .uid = 1000 };
     for (uint64_t job = 11; job <= 13; job++) {
         bench_submit(b, 1000, 1, NULL, &one);
@@ -290,9 +274,8 @@ static void ended_jobs_leave_memory_oldest_first(void **state)
     assert_non_null(core_job(b->core, 13));
 }
 
-static void the_highest_id_is_known_although_its_job_has_left_memory(void **state)
+CASE(the_highest_id_is_known_although_its_job_has_left_memory, b)
 {
-    struct bench *b = *state;
     struct identity owner = { .is_known = true, .uid = 1000 };
     int *requests[] = { &one, &two, &three };
     for (size_t i = 0; i < 3; i++)
@@ -306,29 +289,4 @@ static void the_highest_id_is_known_although_its_job_has_left_memory(void **stat
     }
     assert_null(core_job(b->core, 13));
     assert_int_equal(core_last_job(b->core), 13);
-}
-
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, bench_open, bench_close)
-    const struct CMUnitTest tests[] = {
-        CASE(an_acknowledgement_waits_until_it_is_durable),
-        CASE(a_reader_does_not_see_what_a_crash_could_take_back),
-        CASE(what_arrives_during_a_commit_is_the_next_batch),
-        CASE(a_repeated_key_gives_the_same_job),
-        CASE(jobs_that_ask_for_the_same_share_their_request_until_one_is_edited),
-        CASE(a_full_queue_refuses_and_says_so),
-        CASE(one_user_may_not_fill_the_queue),
-        CASE(the_last_place_of_a_full_queue_is_an_administrators),
-        CASE(one_user_may_not_fill_the_store_within_a_day),
-        CASE(what_is_stored_of_changes_counts_as_well_but_has_some_room_above_the_limit),
-        CASE(a_job_can_be_changed_when_its_owner_can_submit_no_more),
-        CASE(an_impossible_request_is_refused_at_once),
-        CASE(only_the_owner_and_administrators_cancel),
-        CASE(a_waiter_is_answered_when_the_state_is_durable),
-        CASE(a_forgotten_request_is_not_answered),
-        CASE(ended_jobs_leave_memory_oldest_first),
-        CASE(the_highest_id_is_known_although_its_job_has_left_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,8 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 
+#define CASE(name, b) TEST_ON(name, struct bench *b, bench_open_with_two, bench_close)
+
 int __real_parse_after(const char *text, struct ask_after **ret, size_t *ret_count, struct error *err);
 int __wrap_parse_after(const char *text, struct ask_after **ret, size_t *ret_count, struct error *err);
 
@@ -26,18 +28,14 @@ static const struct identity admin = { .is_known = true, .uid = 77, .role = ROLE
 
 static struct job_spec *make_spec(uint32_t gpus)
 {
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "true");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("true");
     spec->ask.gpus = gpus;
     return spec;
 }
 
 static void submit(struct bench *b, struct job_spec *spec, void *request)
 {
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, request);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, request);
 }
 
 static void end_job(struct bench *b, uint64_t job, enum job_end end, int exit_code)
@@ -62,9 +60,8 @@ static void assert_waits_for(struct bench *b, uint64_t job, const char *reason)
         core_wait_reason(b->core, b->now_ms, core_find(b->core, job), text, sizeof(text)), reason);
 }
 
-static void a_held_job_waits_until_it_is_released(void **state)
+CASE(a_held_job_waits_until_it_is_released, b)
 {
-    struct bench *b = *state;
     struct job_spec *spec = make_spec(1);
     spec->hold = true;
     submit(b, spec, &one);
@@ -77,7 +74,7 @@ static void a_held_job_waits_until_it_is_released(void **state)
 }
 
 /* Nor does one whose user said so; a batch script of Slurm may. */
-static void a_job_with_somebody_at_its_other_end_never_borrows(void **state)
+CASE(a_job_with_somebody_at_its_other_end_never_borrows, b)
 {
     static const struct {
         const char *kind, *input;
@@ -92,7 +89,6 @@ static void a_job_with_somebody_at_its_other_end_never_borrows(void **state)
         { .input = SPEC_INPUT_SENT, .no_restart = true },
         { .input = "/dev/zero" },
     };
-    struct bench *b = *state;
     char requests[sizeof(rows) / sizeof(rows[0])];
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct job_spec *spec = make_spec(1);
@@ -112,9 +108,8 @@ static void a_job_with_somebody_at_its_other_end_never_borrows(void **state)
     }
 }
 
-static void the_hold_of_an_administrator_is_not_the_owners_to_take(void **state)
+CASE(the_hold_of_an_administrator_is_not_the_owners_to_take, b)
 {
-    struct bench *b = *state;
     submit(b, make_spec(2), &one);
     submit(b, make_spec(2), &two);
     core_hold(b->core, b->now_ms, b->now_ms, &admin, 12, false, NULL);
@@ -126,9 +121,8 @@ static void the_hold_of_an_administrator_is_not_the_owners_to_take(void **state)
     assert_int_equal(bench_answer(b, &four)->code, -EPERM);
 }
 
-static void a_job_that_runs_cannot_be_held_or_edited(void **state)
+CASE(a_job_that_runs_cannot_be_held_or_edited, b)
 {
-    struct bench *b = *state;
     submit(b, make_spec(1), &one);
     core_hold(b->core, b->now_ms, b->now_ms, &owner, 11, false, &two);
     core_edit(b->core, b->now_ms, b->now_ms, &owner, 11, core_job(b->core, 11)->ask, NULL, NULL, &three);
@@ -137,9 +131,8 @@ static void a_job_that_runs_cannot_be_held_or_edited(void **state)
     assert_int_equal(bench_answer(b, &three)->code, -EALREADY);
 }
 
-static void an_edit_can_let_a_job_start(void **state)
+CASE(an_edit_can_let_a_job_start, b)
 {
-    struct bench *b = *state;
     submit(b, make_spec(1), &one);
     submit(b, make_spec(2), &two);
     assert_int_equal(state_of(b, 12), JOB_QUEUED);
@@ -154,9 +147,8 @@ static void an_edit_can_let_a_job_start(void **state)
     assert_string_equal(core_job(b->core, 12)->name, "smaller");
 }
 
-static void a_dependency_is_waited_for_and_may_never_come_true(void **state)
+CASE(a_dependency_is_waited_for_and_may_never_come_true, b)
 {
-    struct bench *b = *state;
     submit(b, make_spec(1), &one);
     struct job_spec *after = make_spec(1), *never = make_spec(1);
     after->ask.after = xstrdup("11:fail");
@@ -170,9 +162,8 @@ static void a_dependency_is_waited_for_and_may_never_come_true(void **state)
     assert_waits_for(b, 13, "dependency_never");
 }
 
-static void what_can_never_come_true_ends_the_jobs_that_asked_for_it(void **state)
+CASE(what_can_never_come_true_ends_the_jobs_that_asked_for_it, b)
 {
-    struct bench *b = *state;
     submit(b, make_spec(2), &one);
     const char *const after[] = { "11:ok", "12:ok", "13:ok" };
     for (size_t i = 0; i < 3; i++) {
@@ -199,9 +190,8 @@ static void what_can_never_come_true_ends_the_jobs_that_asked_for_it(void **stat
     assert_int_equal(core_job(b->core, 14)->end, END_DEPENDENCY);
 }
 
-static void a_job_that_waits_for_one_given_up_to_fail_starts(void **state)
+CASE(a_job_that_waits_for_one_given_up_to_fail_starts, b)
 {
-    struct bench *b = *state;
     submit(b, make_spec(2), &one);
     struct job_spec *never = make_spec(1), *after = make_spec(1);
     never->ask.after = xstrdup("11:ok");
@@ -215,9 +205,8 @@ static void a_job_that_waits_for_one_given_up_to_fail_starts(void **state)
     assert_int_equal(state_of(b, 13), JOB_STARTING);
 }
 
-static void a_dependency_on_a_job_that_is_over_is_settled_at_once(void **state)
+CASE(a_dependency_on_a_job_that_is_over_is_settled_at_once, b)
 {
-    struct bench *b = *state;
     struct core_fact fact = { .job = 3, .is_ok = true };
     struct core_facts facts = { &fact, 1 };
     struct job_spec *spec = make_spec(1), *unknown = make_spec(1);
@@ -242,9 +231,8 @@ static size_t submit_alike(struct bench *b, const char *after, void *request)
     return n_parsed;
 }
 
-static void a_singleton_parses_its_list_as_often_for_many_jobs_as_for_one(void **state)
+CASE(a_singleton_parses_its_list_as_often_for_many_jobs_as_for_one, b)
 {
-    struct bench *b = *state;
     int ignored[8];
     b->options.queue_max = 20;
     bench_configure(b);
@@ -258,9 +246,8 @@ static void a_singleton_parses_its_list_as_often_for_many_jobs_as_for_one(void *
         "19:fail,11:ok,13:start,12:any,14:any,15:any,16:any,17:any,18:any,20:any");
 }
 
-static void a_singleton_that_waits_for_too_many_jobs_is_refused(void **state)
+CASE(a_singleton_that_waits_for_too_many_jobs_is_refused, b)
 {
-    struct bench *b = *state;
     const struct core_facts unknown = { .may_lack = true };
     (void)submit_alike(b, NULL, &one);
     struct job_spec *spec = make_spec(1);
@@ -276,9 +263,8 @@ static void a_singleton_that_waits_for_too_many_jobs_is_refused(void **state)
     assert_string_equal(bench_answer(b, &two)->err.message, "after: more than 1000 jobs");
 }
 
-static void an_edit_that_closes_a_circle_is_refused(void **state)
+CASE(an_edit_that_closes_a_circle_is_refused, b)
 {
-    struct bench *b = *state;
     struct job_spec *first = make_spec(1), *second = make_spec(1);
     first->hold = true;
     second->ask.after = xstrdup("11");
@@ -293,9 +279,8 @@ static void an_edit_that_closes_a_circle_is_refused(void **state)
     assert_int_equal(bench_answer(b, &three)->code, -ELOOP);
 }
 
-static void an_array_starts_so_many_elements_at_a_time_and_ends_with_the_last(void **state)
+CASE(an_array_starts_so_many_elements_at_a_time_and_ends_with_the_last, b)
 {
-    struct bench *b = *state;
     struct job_spec *spec = make_spec(1);
     spec->ask.array = xstrdup("0-2%1");
     submit(b, spec, &one);
@@ -310,9 +295,8 @@ static void an_array_starts_so_many_elements_at_a_time_and_ends_with_the_last(vo
     assert_int_equal(core_job(b->core, 11)->exit_code, 7);
 }
 
-static void a_cancelled_array_takes_its_elements_with_it(void **state)
+CASE(a_cancelled_array_takes_its_elements_with_it, b)
 {
-    struct bench *b = *state;
     struct job_spec *spec = make_spec(1);
     spec->ask.array = xstrdup("0-9");
     submit(b, spec, &one);
@@ -326,9 +310,8 @@ static void a_cancelled_array_takes_its_elements_with_it(void **state)
     assert_int_equal(core_job(b->core, 11)->end, END_CANCELLED);
 }
 
-static void an_element_that_waits_can_be_taken_out_of_its_array(void **state)
+CASE(an_element_that_waits_can_be_taken_out_of_its_array, b)
 {
-    struct bench *b = *state;
     struct job_spec *spec = make_spec(2);
     bool waits = false;
     spec->ask.array = xstrdup("0-3");
@@ -363,9 +346,8 @@ static void submit_array_after_5(struct bench *b, const char *after, bool is_ok)
     bench_settle(b);
 }
 
-static void an_array_does_not_wait_anew_when_an_element_is_taken_out(void **state)
+CASE(an_array_does_not_wait_anew_when_an_element_is_taken_out, b)
 {
-    struct bench *b = *state;
     submit(b, make_spec(2), &one);
     submit_array_after_5(b, "5:ok", true);
     assert_waits_for(b, 12, "resources");
@@ -378,9 +360,8 @@ static void an_array_does_not_wait_anew_when_an_element_is_taken_out(void **stat
     assert_int_equal(state_of(b, 14), JOB_STARTING);
 }
 
-static void an_array_that_waits_for_what_never_comes_hears_it_once(void **state)
+CASE(an_array_that_waits_for_what_never_comes_hears_it_once, b)
 {
-    struct bench *b = *state;
     submit_array_after_5(b, "5:fail", true);
     assert_waits_for(b, 11, "dependency_never");
     hold_element(b, 11, 3);
@@ -388,9 +369,8 @@ static void an_array_that_waits_for_what_never_comes_hears_it_once(void **state)
     assert_waits_for(b, 11, "dependency_never");
 }
 
-static void an_array_still_waits_for_what_runs_when_an_element_is_taken_out(void **state)
+CASE(an_array_still_waits_for_what_runs_when_an_element_is_taken_out, b)
 {
-    struct bench *b = *state;
     submit(b, make_spec(1), &one);
     submit_array_after_5(b, "5:fail,11:any", false);
     hold_element(b, 12, 3);
@@ -400,9 +380,8 @@ static void an_array_still_waits_for_what_runs_when_an_element_is_taken_out(void
     assert_int_equal(state_of(b, 14), JOB_STARTING);
 }
 
-static void a_time_limit_that_its_shepherd_does_not_keep_is_kept_here(void **state)
+CASE(a_time_limit_that_its_shepherd_does_not_keep_is_kept_here, b)
 {
-    struct bench *b = *state;
     struct job_spec *spec = make_spec(1);
     spec->ask.time_limit_ms = 60000;
     submit(b, spec, &one);
@@ -439,9 +418,8 @@ static void report_that_it_never_ran(struct bench *b)
     bench_settle(b);
 }
 
-static void a_time_limit_does_not_apply_to_an_attempt_that_never_ran(void **state)
+CASE(a_time_limit_does_not_apply_to_an_attempt_that_never_ran, b)
 {
-    struct bench *b = *state;
     run_into_limit(b);
     report_that_it_never_ran(b);
     assert_int_equal(state_of(b, 11), JOB_QUEUED);
@@ -454,9 +432,8 @@ static void a_time_limit_does_not_apply_to_an_attempt_that_never_ran(void **stat
     assert_int_equal(core_job(b->core, 11)->end, END_CANCELLED);
 }
 
-static void a_cancel_after_a_stop_at_the_time_limit_counts_also_if_it_never_ran(void **state)
+CASE(a_cancel_after_a_stop_at_the_time_limit_counts_also_if_it_never_ran, b)
 {
-    struct bench *b = *state;
     run_into_limit(b);
     core_cancel(b->core, b->now_ms, b->now_ms, &owner, 11, -1, &two);
     bench_settle(b);
@@ -464,9 +441,8 @@ static void a_cancel_after_a_stop_at_the_time_limit_counts_also_if_it_never_ran(
     assert_int_equal(state_of(b, 11), JOB_DONE);
 }
 
-static void a_deadline_ends_a_job_that_still_waits(void **state)
+CASE(a_deadline_ends_a_job_that_still_waits, b)
 {
-    struct bench *b = *state;
     struct job_spec *spec = make_spec(2), *late = make_spec(1);
     submit(b, make_spec(2), &one);
     spec->ask.deadline_ms = b->now_ms + 60000;
@@ -480,9 +456,8 @@ static void a_deadline_ends_a_job_that_still_waits(void **state)
 }
 
 /* Its GPUs are free by then. */
-static void a_deadline_that_passed_while_mgpud_was_away_ends_the_job(void **state)
+CASE(a_deadline_that_passed_while_mgpud_was_away_ends_the_job, b)
 {
-    struct bench *b = *state;
     struct job_spec *spec = make_spec(2);
     submit(b, make_spec(2), &one);
     spec->ask.deadline_ms = b->now_ms + 60000;
@@ -493,9 +468,8 @@ static void a_deadline_that_passed_while_mgpud_was_away_ends_the_job(void **stat
 }
 
 /* Of two things that come at the same time, the deadline is first. */
-static void gpus_that_are_free_at_the_deadline_are_too_late(void **state)
+CASE(gpus_that_are_free_at_the_deadline_are_too_late, b)
 {
-    struct bench *b = *state;
     struct job_spec *spec = make_spec(2);
     submit(b, make_spec(2), &one);
     spec->ask.deadline_ms = b->now_ms + 60000;
@@ -507,9 +481,8 @@ static void gpus_that_are_free_at_the_deadline_are_too_late(void **state)
 
 /* What the scheduler missed meanwhile it does at its own time: here the GPUs are returned after the deadline.
  */
-static void a_deadline_that_passes_while_mgpud_stands_still_is_before_what_came_later(void **state)
+CASE(a_deadline_that_passes_while_mgpud_stands_still_is_before_what_came_later, b)
 {
-    struct bench *b = *state;
     char users[] = "1001";
     struct cluster_change reservation = { .gpus = 2, .users = users, .until_ms = b->now_ms + 60100 };
     struct job_spec *spec = make_spec(1);
@@ -524,9 +497,8 @@ static void a_deadline_that_passes_while_mgpud_stands_still_is_before_what_came_
 }
 
 /* The end of one is the end of the other, in the same turn and at its time. */
-static void what_waits_for_a_job_that_missed_its_deadline_ends_with_it(void **state)
+CASE(what_waits_for_a_job_that_missed_its_deadline_ends_with_it, b)
 {
-    struct bench *b = *state;
     struct job_spec *late = make_spec(0), *after = make_spec(0);
     late->hold = true;
     late->ask.deadline_ms = b->now_ms + 60000;
@@ -541,9 +513,8 @@ static void what_waits_for_a_job_that_missed_its_deadline_ends_with_it(void **st
     assert_int_equal(core_job(b->core, 12)->ended_ms, core_job(b->core, 11)->ended_ms);
 }
 
-static void a_begin_time_is_waited_for(void **state)
+CASE(a_begin_time_is_waited_for, b)
 {
-    struct bench *b = *state;
     struct job_spec *spec = make_spec(1);
     spec->ask.begin_ms = b->now_ms + 60000;
     submit(b, spec, &one);
@@ -552,9 +523,8 @@ static void a_begin_time_is_waited_for(void **state)
     assert_int_equal(state_of(b, 11), JOB_STARTING);
 }
 
-static void a_preemptible_job_gives_way_and_comes_back(void **state)
+CASE(a_preemptible_job_gives_way_and_comes_back, b)
 {
-    struct bench *b = *state;
     struct job_spec *spec = make_spec(2);
     spec->ask.preemptible = true;
     submit(b, spec, &one);
@@ -572,9 +542,8 @@ static void a_preemptible_job_gives_way_and_comes_back(void **state)
     assert_int_equal(state_of(b, 12), JOB_STARTING);
 }
 
-static void a_paused_gpu_gets_no_job_until_its_time_is_over(void **state)
+CASE(a_paused_gpu_gets_no_job_until_its_time_is_over, b)
 {
-    struct bench *b = *state;
     char zero[] = "0", one_gpu[] = "box:1";
     char *items[] = { zero, one_gpu, NULL };
     struct strings gpus = { items, 2 };
@@ -591,9 +560,8 @@ static void a_paused_gpu_gets_no_job_until_its_time_is_over(void **state)
     assert_int_equal(state_of(b, 11), JOB_STARTING);
 }
 
-static void a_drained_node_gets_no_job(void **state)
+CASE(a_drained_node_gets_no_job, b)
 {
-    struct bench *b = *state;
     core_drain(b->core, b->now_ms, b->now_ms, &admin, "box", "new kernel", 0, false, &one);
     core_drain(b->core, b->now_ms, b->now_ms, &admin, "moon", NULL, 0, false, &two);
     submit(b, make_spec(1), &three);
@@ -605,9 +573,8 @@ static void a_drained_node_gets_no_job(void **state)
     assert_int_equal(state_of(b, 11), JOB_STARTING);
 }
 
-static void reserved_gpus_are_for_their_users(void **state)
+CASE(reserved_gpus_are_for_their_users, b)
 {
-    struct bench *b = *state;
     char users[] = "1001";
     struct cluster_change reservation = { .gpus = 2, .users = users, .until_ms = b->now_ms + 600000 };
     core_reserve(b->core, b->now_ms, b->now_ms, &owner, &reservation, &one);
@@ -624,9 +591,8 @@ static void reserved_gpus_are_for_their_users(void **state)
     assert_int_equal(state_of(b, 11), JOB_STARTING);
 }
 
-static void a_priority_counts_among_the_owners_jobs_unless_the_caller_may_give_it(void **state)
+CASE(a_priority_counts_among_the_owners_jobs_unless_the_caller_may_give_it, b)
 {
-    struct bench *b = *state;
     struct job_spec *spec = make_spec(1), *allowed = make_spec(1), *low = make_spec(1);
     struct identity raiser = owner;
     raiser.may_raise = true;
@@ -656,9 +622,8 @@ static bool edited(struct bench *b, uint64_t job, const struct identity *who, in
     return core_job(b->core, job)->ask->own_priority;
 }
 
-static void an_edit_makes_a_priority_one_of_all_only_by_those_who_may(void **state)
+CASE(an_edit_makes_a_priority_one_of_all_only_by_those_who_may, b)
 {
-    struct bench *b = *state;
     struct job_spec *spec = make_spec(1);
     spec->hold = true;
     spec->ask.priority = 5;
@@ -672,7 +637,7 @@ static void an_edit_makes_a_priority_one_of_all_only_by_those_who_may(void **sta
     assert_false(edited(b, job, &owner, -1));
 }
 
-static void jobs_of_one_command_have_one_stem(void **state)
+CASE(jobs_of_one_command_have_one_stem, b)
 {
     static const char *const lines[][2] = {
         { "/usr/bin/python train.py --lr 0.1", "python ./train.py --lr 0.2" },
@@ -693,55 +658,11 @@ static void jobs_of_one_command_have_one_stem(void **state)
     free(train.summary);
 }
 
-static void two_turns_never_have_the_same_time(void **state)
+CASE(two_turns_never_have_the_same_time, b)
 {
-    struct bench *b = *state;
     submit(b, make_spec(0), &one);
     int64_t first = core_job(b->core, 11)->submitted_ms;
     b->now_ms -= 1000; // the wall clock is set back
     core_submit(b->core, b->now_ms + 2000, b->now_ms, &owner, make_spec(0), NULL, &two);
     assert_true(core_job(b->core, 12)->submitted_ms > first);
-}
-
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, bench_open_with_two, bench_close)
-    const struct CMUnitTest tests[] = {
-        CASE(a_held_job_waits_until_it_is_released),
-        CASE(a_job_with_somebody_at_its_other_end_never_borrows),
-        CASE(the_hold_of_an_administrator_is_not_the_owners_to_take),
-        CASE(a_job_that_runs_cannot_be_held_or_edited),
-        CASE(an_edit_can_let_a_job_start),
-        CASE(a_dependency_is_waited_for_and_may_never_come_true),
-        CASE(what_can_never_come_true_ends_the_jobs_that_asked_for_it),
-        CASE(a_job_that_waits_for_one_given_up_to_fail_starts),
-        CASE(a_dependency_on_a_job_that_is_over_is_settled_at_once),
-        CASE(a_singleton_parses_its_list_as_often_for_many_jobs_as_for_one),
-        CASE(a_singleton_that_waits_for_too_many_jobs_is_refused),
-        CASE(an_edit_that_closes_a_circle_is_refused),
-        CASE(an_array_starts_so_many_elements_at_a_time_and_ends_with_the_last),
-        CASE(a_cancelled_array_takes_its_elements_with_it),
-        CASE(an_element_that_waits_can_be_taken_out_of_its_array),
-        CASE(an_array_does_not_wait_anew_when_an_element_is_taken_out),
-        CASE(an_array_that_waits_for_what_never_comes_hears_it_once),
-        CASE(an_array_still_waits_for_what_runs_when_an_element_is_taken_out),
-        CASE(a_time_limit_that_its_shepherd_does_not_keep_is_kept_here),
-        CASE(a_time_limit_does_not_apply_to_an_attempt_that_never_ran),
-        CASE(a_cancel_after_a_stop_at_the_time_limit_counts_also_if_it_never_ran),
-        CASE(a_deadline_ends_a_job_that_still_waits),
-        CASE(a_deadline_that_passed_while_mgpud_was_away_ends_the_job),
-        CASE(gpus_that_are_free_at_the_deadline_are_too_late),
-        CASE(a_deadline_that_passes_while_mgpud_stands_still_is_before_what_came_later),
-        CASE(what_waits_for_a_job_that_missed_its_deadline_ends_with_it),
-        CASE(a_begin_time_is_waited_for),
-        CASE(a_preemptible_job_gives_way_and_comes_back),
-        CASE(a_paused_gpu_gets_no_job_until_its_time_is_over),
-        CASE(a_drained_node_gets_no_job),
-        CASE(reserved_gpus_are_for_their_users),
-        CASE(a_priority_counts_among_the_owners_jobs_unless_the_caller_may_give_it),
-        CASE(an_edit_makes_a_priority_one_of_all_only_by_those_who_may),
-        CASE(jobs_of_one_command_have_one_stem),
-        CASE(two_turns_never_have_the_same_time),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

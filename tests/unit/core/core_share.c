@@ -8,6 +8,8 @@
 #include "job/share.h"
 #include "memory_store.h"
 
+#define CASE(name, b) TEST_ON(name, struct bench *b, bench_open_with_one, bench_close)
+
 #define SECOND 1000
 #define GIB    (UINT64_C(1) << 30)
 
@@ -16,14 +18,10 @@ static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 100
 
 static const struct sent *run_job(struct bench *b)
 {
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "sleep");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("sleep");
     spec->ask.gpu_mem = 8 * GIB;
     spec->ask.share = xstrdup("time");
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &one);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, &one);
     const struct sent *launch = bench_sent(b, MESSAGE_LAUNCH, 11);
     assert_non_null(launch);
     assert_int_equal(bench_started(b, 1, launch), 0);
@@ -55,9 +53,8 @@ static void report(
     free(usage.share);
 }
 
-static void a_job_that_stays_above_its_share_is_ended_with_the_numbers(void **state)
+CASE(a_job_that_stays_above_its_share_is_ended_with_the_numbers, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run_job(b);
     report(b, launch, "time", 10 * GIB, 0);
     report(b, launch, "time", 10 * GIB, SHARE_OVER_MS - 1);
@@ -77,23 +74,11 @@ static void a_job_that_stays_above_its_share_is_ended_with_the_numbers(void **st
     assert_int_equal(job_invariant(job, &err), 0);
 }
 
-static void a_short_excess_and_a_share_that_is_not_enforced_end_nothing(void **state)
+CASE(a_short_excess_and_a_share_that_is_not_enforced_end_nothing, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run_job(b);
     report(b, launch, NULL, 10 * GIB, 2 * SHARE_OVER_MS);
     report(b, launch, "time", 0, 2 * SHARE_OVER_MS);
     assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
     assert_null(bench_sent(b, MESSAGE_STOP, 11));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(
-            a_job_that_stays_above_its_share_is_ended_with_the_numbers, bench_open_with_one, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_short_excess_and_a_share_that_is_not_enforced_end_nothing, bench_open_with_one, bench_close),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,8 @@
 #include "job/step.h"
 #include "memory_store.h"
 
+#define CASE(name, b) TEST_ON(name, struct bench *b, bench_open_with_two, bench_close)
+
 #define JOB 11
 
 void __real_store_batch_put(
@@ -35,14 +37,10 @@ static const struct identity other = { .is_known = true, .uid = 1001, .gid = 100
 /* Job 11 runs with two GPUs and two tasks of one CPU. */
 static const struct sent *run_job(struct bench *b)
 {
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "sleep");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("sleep");
     spec->ask.gpus = 2;
     strings_add(&spec->ask.slurm, "ntasks=2");
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &submitting);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, &submitting);
     const struct sent *launch = bench_sent(b, MESSAGE_LAUNCH, JOB);
     assert_int_equal(bench_started(b, 1, launch), 0);
     b->now_ms += 10; // a start may be committed late
@@ -85,9 +83,8 @@ static const char *places(const struct bench *b, uint32_t id)
     return ((const struct job_step_node *)step->nodes.items)->gpu_places;
 }
 
-static void a_step_is_numbered_and_answered_when_it_is_durable(void **state)
+CASE(a_step_is_numbered_and_answered_when_it_is_durable, b)
 {
-    struct bench *b = *state;
     (void)run_job(b);
     begin(b, &owner, (struct step_request){ .tasks = 2 }, &two);
     bench_turn(b);
@@ -102,9 +99,8 @@ static void a_step_is_numbered_and_answered_when_it_is_durable(void **state)
     assert_int_equal(bench_answer(b, &four)->step, 1);
 }
 
-static void a_step_waits_until_the_one_before_it_has_ended(void **state)
+CASE(a_step_waits_until_the_one_before_it_has_ended, b)
 {
-    struct bench *b = *state;
     (void)run_job(b);
     begin(b, &owner, (struct step_request){ .tasks = 1 }, &two);
     begin(b, &owner, (struct step_request){ .tasks = 1 }, &three);
@@ -115,9 +111,8 @@ static void a_step_waits_until_the_one_before_it_has_ended(void **state)
     assert_int_equal(bench_answer(b, &three)->step, 1);
 }
 
-static void exact_steps_run_together_while_there_are_cpus(void **state)
+CASE(exact_steps_run_together_while_there_are_cpus, b)
 {
-    struct bench *b = *state;
     (void)run_job(b);
     begin(b, &owner, (struct step_request){ .tasks = 1, .exact = true }, &one);
     begin(b, &owner, (struct step_request){ .tasks = 1, .exact = true }, &two);
@@ -130,9 +125,8 @@ static void exact_steps_run_together_while_there_are_cpus(void **state)
     assert_int_equal(bench_answer(b, &four)->code, -EOVERFLOW);
 }
 
-static void overlapping_steps_wait_for_none(void **state)
+CASE(overlapping_steps_wait_for_none, b)
 {
-    struct bench *b = *state;
     (void)run_job(b);
     begin(b, &owner, (struct step_request){ .tasks = 2 }, &two);
     begin(b, &owner, (struct step_request){ .tasks = 2, .overlap = true }, &three);
@@ -140,9 +134,8 @@ static void overlapping_steps_wait_for_none(void **state)
     assert_int_equal(bench_answer(b, &three)->step, 1);
 }
 
-static void a_gpu_is_one_steps_at_a_time(void **state)
+CASE(a_gpu_is_one_steps_at_a_time, b)
 {
-    struct bench *b = *state;
     (void)run_job(b);
     begin(b, &owner, (struct step_request){ .tasks = 1, .gpus = 1, .exact = true }, &one);
     begin(b, &owner, (struct step_request){ .tasks = 1, .gpus = 1, .exact = true }, &two);
@@ -158,9 +151,8 @@ static void a_gpu_is_one_steps_at_a_time(void **state)
     assert_int_equal(bench_answer(b, &five)->code, -EOVERFLOW);
 }
 
-static void steps_are_for_the_owner_and_for_jobs_that_run(void **state)
+CASE(steps_are_for_the_owner_and_for_jobs_that_run, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run_job(b);
     begin(b, &other, (struct step_request){ .tasks = 1 }, &two);
     bench_settle(b);
@@ -175,9 +167,8 @@ static void steps_are_for_the_owner_and_for_jobs_that_run(void **state)
     assert_int_equal(bench_answer(b, &four)->code, -EALREADY);
 }
 
-static void a_waiting_step_is_refused_when_its_job_ends(void **state)
+CASE(a_waiting_step_is_refused_when_its_job_ends, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run_job(b);
     begin(b, &owner, (struct step_request){ .tasks = 1 }, &two);
     begin(b, &owner, (struct step_request){ .tasks = 1 }, &three);
@@ -188,9 +179,8 @@ static void a_waiting_step_is_refused_when_its_job_ends(void **state)
     assert_null(core_step(b->core, JOB, 0));
 }
 
-static void a_step_ends_when_its_client_stays_away(void **state)
+CASE(a_step_ends_when_its_client_stays_away, b)
 {
-    struct bench *b = *state;
     (void)run_job(b);
     begin(b, &owner, (struct step_request){ .tasks = 1, .key = "a" }, &two);
     bench_settle(b);
@@ -209,9 +199,8 @@ static void a_step_ends_when_its_client_stays_away(void **state)
     assert_int_equal(bench_answer(b, &four)->code, -EALREADY);
 }
 
-static void a_client_that_leaves_while_it_waits_keeps_nobody_waiting(void **state)
+CASE(a_client_that_leaves_while_it_waits_keeps_nobody_waiting, b)
 {
-    struct bench *b = *state;
     (void)run_job(b);
     begin(b, &owner, (struct step_request){ .tasks = 1, .exact = true }, &one);
     begin(b, &owner, (struct step_request){ .tasks = 1 }, &two);
@@ -249,8 +238,7 @@ static void run_wide_job(struct bench *b)
     spec->cwd = xstrdup("/");
     spec->ask.gpus = NODES;
     spec->ask.nodes = NODES;
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &submitting);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, &submitting);
     uint32_t link_of[NODES] = { 0 };
     for (size_t i = 0; i < b->n_sent; i++)
         if (b->sent[i].id == MESSAGE_LAUNCH)
@@ -303,10 +291,9 @@ static size_t count_stored(const struct bench *b)
     return count;
 }
 
-static void a_step_waits_while_there_are_as_many_as_the_store_takes(void **state)
+TEST_ON(a_step_waits_while_there_are_as_many_as_the_store_takes, struct bench *b, bench_open, bench_close)
 {
     static int requests[250];
-    struct bench *b = *state;
     const struct job_step how = { .id = 0, .end = END_EXIT };
     uint32_t count = 0;
     run_wide_job(b);
@@ -338,9 +325,8 @@ static void begin_overlapping(struct bench *b, int *clients, size_t count)
     }
 }
 
-static void steps_that_end_together_are_stored_once(void **state)
+CASE(steps_that_end_together_are_stored_once, b)
 {
-    struct bench *b = *state;
     int clients[20], waiting[2];
     (void)run_job(b);
     begin_overlapping(b, clients, 20);
@@ -358,9 +344,8 @@ static void steps_that_end_together_are_stored_once(void **state)
     assert_int_equal(n_stored, 1);
 }
 
-static void a_job_has_a_bounded_number_of_steps_that_run_or_wait(void **state)
+CASE(a_job_has_a_bounded_number_of_steps_that_run_or_wait, b)
 {
-    struct bench *b = *state;
     int clients[STEPS_OPEN_MAX];
     (void)run_job(b);
     begin_overlapping(b, clients, STEPS_OPEN_MAX);
@@ -373,26 +358,4 @@ static void a_job_has_a_bounded_number_of_steps_that_run_or_wait(void **state)
     begin(b, &owner, (struct step_request){ .tasks = 1, .overlap = true }, &three);
     bench_settle(b);
     assert_int_equal(bench_answer(b, &three)->step, STEPS_OPEN_MAX);
-}
-
-#define CLAIM(function) cmocka_unit_test_setup_teardown(function, bench_open_with_two, bench_close)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CLAIM(a_step_is_numbered_and_answered_when_it_is_durable),
-        CLAIM(a_step_waits_until_the_one_before_it_has_ended),
-        CLAIM(exact_steps_run_together_while_there_are_cpus),
-        CLAIM(overlapping_steps_wait_for_none),
-        CLAIM(a_gpu_is_one_steps_at_a_time),
-        CLAIM(steps_are_for_the_owner_and_for_jobs_that_run),
-        CLAIM(a_waiting_step_is_refused_when_its_job_ends),
-        CLAIM(a_step_ends_when_its_client_stays_away),
-        CLAIM(a_client_that_leaves_while_it_waits_keeps_nobody_waiting),
-        cmocka_unit_test_setup_teardown(
-            a_step_waits_while_there_are_as_many_as_the_store_takes, bench_open, bench_close),
-        CLAIM(steps_that_end_together_are_stored_once),
-        CLAIM(a_job_has_a_bounded_number_of_steps_that_run_or_wait),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,7 +54,7 @@ static size_t check_pages(const struct core *core, uint64_t after, size_t max)
     return visit.count;
 }
 
-static void a_scan_in_pages_visits_each_job_once_in_order(void **state)
+TEST(a_scan_in_pages_visits_each_job_once_in_order)
 {
     struct core core = { 0 };
     assert_int_equal(check_pages(&core, 0, 7), 0);
@@ -76,7 +76,7 @@ static void a_scan_in_pages_visits_each_job_once_in_order(void **state)
 }
 
 /* As on a machine that runs for months: as many jobs end as are added. */
-static void removed_jobs_leave_no_rows_behind_for_ever(void **state)
+TEST(removed_jobs_leave_no_rows_behind_for_ever)
 {
     struct core core = { 0 };
     for (uint64_t id = 1; id <= 100; id++)
@@ -92,13 +92,4 @@ static void removed_jobs_leave_no_rows_behind_for_ever(void **state)
         job_table_remove(&core.jobs, core_find(&core, id));
     assert_int_equal(check_pages(&core, 0, 10), 0);
     job_table_clear(&core.jobs);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_scan_in_pages_visits_each_job_once_in_order),
-        cmocka_unit_test(removed_jobs_leave_no_rows_behind_for_ever),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

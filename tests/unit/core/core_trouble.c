@@ -7,6 +7,8 @@
 
 #include "job/start_failure.h"
 
+#define CASE(name) TEST_WITH(name, NULL, bench_close)
+
 #define SECOND    1000
 #define ANA       1000
 #define BO        1001
@@ -60,7 +62,7 @@ static void set_patience(struct bench *b, int64_t ms)
     bench_settle(b);
 }
 
-static void one_users_trouble_keeps_away_only_the_jobs_of_that_user(void **state)
+CASE(one_users_trouble_keeps_away_only_the_jobs_of_that_user)
 {
     struct bench *b = open_with_nodes(state, 1, 1);
     submit(b, ANA);
@@ -72,7 +74,7 @@ static void one_users_trouble_keeps_away_only_the_jobs_of_that_user(void **state
     assert_int_equal(core_job(b->core, 11)->state, JOB_QUEUED);
 }
 
-static void the_next_try_comes_later_each_time_and_at_last_every_half_minute(void **state)
+CASE(the_next_try_comes_later_each_time_and_at_last_every_half_minute)
 {
     struct bench *b = open_with_nodes(state, 1, 1);
     submit(b, ANA);
@@ -87,7 +89,7 @@ static void the_next_try_comes_later_each_time_and_at_last_every_half_minute(voi
     }
 }
 
-static void a_job_that_waits_for_its_node_is_not_given_up_after_some_tries(void **state)
+CASE(a_job_that_waits_for_its_node_is_not_given_up_after_some_tries)
 {
     struct bench *b = open_with_nodes(state, 1, 1);
     submit(b, ANA);
@@ -99,7 +101,7 @@ static void a_job_that_waits_for_its_node_is_not_given_up_after_some_tries(void 
     assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
 }
 
-static void the_other_nodes_run_the_jobs_meanwhile(void **state)
+CASE(the_other_nodes_run_the_jobs_meanwhile)
 {
     struct bench *b = open_with_nodes(state, 2, 2);
     submit(b, ANA);
@@ -111,7 +113,7 @@ static void the_other_nodes_run_the_jobs_meanwhile(void **state)
 }
 
 /* A user can ask for something that a node cannot make. */
-static void a_nodes_trouble_keeps_all_away_when_a_second_user_meets_it(void **state)
+CASE(a_nodes_trouble_keeps_all_away_when_a_second_user_meets_it)
 {
     struct bench *b = open_with_nodes(state, 1, 4);
     submit(b, ANA);
@@ -124,7 +126,7 @@ static void a_nodes_trouble_keeps_all_away_when_a_second_user_meets_it(void **st
     assert_true(is_starting(b, 13));
 }
 
-static void a_start_that_succeeds_lets_the_others_in_at_once(void **state)
+CASE(a_start_that_succeeds_lets_the_others_in_at_once)
 {
     struct bench *b = open_with_nodes(state, 1, 2);
     submit(b, ANA);
@@ -136,7 +138,7 @@ static void a_start_that_succeeds_lets_the_others_in_at_once(void **state)
     assert_true(is_starting(b, 13));
 }
 
-static void failures_of_attempts_that_were_on_their_way_count_once(void **state)
+CASE(failures_of_attempts_that_were_on_their_way_count_once)
 {
     struct bench *b = open_with_nodes(state, 1, 4);
     for (unsigned i = 0; i < 4; i++)
@@ -148,7 +150,7 @@ static void failures_of_attempts_that_were_on_their_way_count_once(void **state)
         assert_true(is_starting(b, job));
 }
 
-static void trouble_that_outlasts_the_patience_ends_the_job_with_a_sentence(void **state)
+CASE(trouble_that_outlasts_the_patience_ends_the_job_with_a_sentence)
 {
     struct bench *b = open_with_nodes(state, 1, 1);
     set_patience(b, 60 * SECOND);
@@ -166,7 +168,7 @@ static void trouble_that_outlasts_the_patience_ends_the_job_with_a_sentence(void
 }
 
 /* Only the trouble is old. */
-static void a_job_that_has_just_been_submitted_is_not_given_up(void **state)
+CASE(a_job_that_has_just_been_submitted_is_not_given_up)
 {
     struct bench *b = open_with_nodes(state, 1, 1);
     set_patience(b, 60 * SECOND);
@@ -182,7 +184,7 @@ static void a_job_that_has_just_been_submitted_is_not_given_up(void **state)
     assert_int_equal(core_job(b->core, 12)->state, JOB_QUEUED);
 }
 
-static void after_the_patience_a_job_waits_for_the_other_nodes_alone(void **state)
+CASE(after_the_patience_a_job_waits_for_the_other_nodes_alone)
 {
     struct bench *b = open_with_nodes(state, 2, 1);
     set_patience(b, 60 * SECOND);
@@ -203,7 +205,7 @@ static void after_the_patience_a_job_waits_for_the_other_nodes_alone(void **stat
     assert_int_equal(bench_sent(b, MESSAGE_LAUNCH, 12)->link, busy);
 }
 
-static void the_reason_is_reported(void **state)
+CASE(the_reason_is_reported)
 {
     struct bench *b = open_with_nodes(state, 1, 1);
     char text[256];
@@ -218,7 +220,7 @@ static void the_reason_is_reported(void **state)
     assert_string_equal(text, "starts fail on a: unknown user id on this node: 1000");
 }
 
-static void a_job_that_is_cancelled_meanwhile_ends(void **state)
+CASE(a_job_that_is_cancelled_meanwhile_ends)
 {
     struct bench *b = open_with_nodes(state, 1, 1);
     static const struct identity ana = { .is_known = true, .uid = ANA };
@@ -229,25 +231,4 @@ static void a_job_that_is_cancelled_meanwhile_ends(void **state)
     assert_int_equal(bench_troubled(b, 1, &launch, START_USER), 0);
     bench_settle(b);
     assert_int_equal(core_job(b->core, 11)->end, END_CANCELLED);
-}
-
-#define CASE(name) cmocka_unit_test_teardown(name, bench_close)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(one_users_trouble_keeps_away_only_the_jobs_of_that_user),
-        CASE(the_next_try_comes_later_each_time_and_at_last_every_half_minute),
-        CASE(a_job_that_waits_for_its_node_is_not_given_up_after_some_tries),
-        CASE(the_other_nodes_run_the_jobs_meanwhile),
-        CASE(a_nodes_trouble_keeps_all_away_when_a_second_user_meets_it),
-        CASE(a_start_that_succeeds_lets_the_others_in_at_once),
-        CASE(failures_of_attempts_that_were_on_their_way_count_once),
-        CASE(trouble_that_outlasts_the_patience_ends_the_job_with_a_sentence),
-        CASE(a_job_that_has_just_been_submitted_is_not_given_up),
-        CASE(after_the_patience_a_job_waits_for_the_other_nodes_alone),
-        CASE(the_reason_is_reported),
-        CASE(a_job_that_is_cancelled_meanwhile_ends),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

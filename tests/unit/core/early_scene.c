@@ -61,10 +61,7 @@ int scene_hello(struct bench *b, struct scene_node node)
 void scene_submit(struct bench *b, struct scene_job scene_job, void *request)
 {
     const struct identity *who = scene_job.priority > 0 ? &scene_admin : &scene_owner;
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, scene_job.command != NULL ? scene_job.command : SCENE_COMMAND);
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec(scene_job.command != NULL ? scene_job.command : SCENE_COMMAND);
     spec->ask.gpus = 1;
     spec->ask.time_limit_ms = scene_job.limit_s * SECOND_MS;
     spec->ask.begin_ms = scene_job.begin_s != 0 ? b->now_ms + scene_job.begin_s * SECOND_MS : 0;

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,18 +110,15 @@ static int setup(void **state)
     return 0;
 }
 
-static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *position)
-{
-    return remove(path);
-}
-
 static int teardown(void **state)
 {
     struct machine *machine = *state;
-    assert_int_equal(nftw(machine->top, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
+    assert_int_equal(unit_test_remove(machine->top), 0);
     free(machine);
     return 0;
 }
+
+#define CASE(name, machine) TEST_ON(name, struct machine *machine, setup, teardown)
 
 /* Every node as text, "nvidia0 0 0 666 0" with the bytes of its list. The caller frees it. */
 static char *describe(const struct machine *machine)
@@ -149,17 +145,15 @@ static bool exists(const struct machine *machine, const char *name)
 
 static int lock(const struct machine *machine, gid_t gid, struct error *err)
 {
-    struct gpu_lock_result result;
+    _cleanup_(gpu_lock_result_clear) struct gpu_lock_result result;
     int r = gpu_lock_lock(&machine->places, gid, &result, err);
-    gpu_lock_result_clear(&result);
     return r;
 }
 
 static int unlock(const struct machine *machine, struct error *err)
 {
-    struct gpu_lock_result result;
+    _cleanup_(gpu_lock_result_clear) struct gpu_lock_result result;
     int r = gpu_lock_unlock(&machine->places, &result, err);
-    gpu_lock_result_clear(&result);
     return r;
 }
 
@@ -175,9 +169,8 @@ static void assert_nodes(const struct machine *machine, const char *expected)
 
 /* --- the tests --- */
 
-static void nodes_of_gpus_are_locked_and_no_others(void **state)
+CASE(nodes_of_gpus_are_locked_and_no_others, machine)
 {
-    struct machine *machine = *state;
     struct error err = { 0 };
     _cleanup_buffer_ struct buffer conf = { 0 }, rules = { 0 };
     assert_int_equal(lock(machine, ADMINS, &err), 0);
@@ -196,9 +189,8 @@ static void nodes_of_gpus_are_locked_and_no_others(void **state)
     assert_non_null(strstr(buffer_text(&rules), "GROUP:=\"4711\""));
 }
 
-static void unlock_restores_what_was(void **state)
+CASE(unlock_restores_what_was, machine)
 {
-    struct machine *machine = *state;
     struct error err = { 0 };
     _cleanup_free_ char *before = describe(machine);
     assert_int_equal(lock(machine, ADMINS, &err), 0);
@@ -224,9 +216,8 @@ static bool run_killed(const struct machine *machine, bool is_lock, int at)
     return WEXITSTATUS(status) == 0;
 }
 
-static void a_lock_killed_at_any_step_is_completed_by_the_next(void **state)
+CASE(a_lock_killed_at_any_step_is_completed_by_the_next, machine)
 {
-    struct machine *machine = *state;
     struct error err = { 0 };
     int at = 0;
     _cleanup_free_ char *before = describe(machine);
@@ -239,9 +230,8 @@ static void a_lock_killed_at_any_step_is_completed_by_the_next(void **state)
     assert_in_range(at, 10, STEPS_MAX - 1);
 }
 
-static void a_lock_killed_at_any_step_can_be_undone(void **state)
+CASE(a_lock_killed_at_any_step_can_be_undone, machine)
 {
-    struct machine *machine = *state;
     struct error err = { 0 };
     _cleanup_free_ char *before = describe(machine);
     for (int at = 0; at < STEPS_MAX && !run_killed(machine, true, at); at++) {
@@ -252,9 +242,8 @@ static void a_lock_killed_at_any_step_can_be_undone(void **state)
     }
 }
 
-static void an_unlock_killed_at_any_step_is_completed_by_the_next(void **state)
+CASE(an_unlock_killed_at_any_step_is_completed_by_the_next, machine)
 {
-    struct machine *machine = *state;
     struct error err = { 0 };
     int at = 0;
     _cleanup_free_ char *before = describe(machine);
@@ -267,11 +256,10 @@ static void an_unlock_killed_at_any_step_is_completed_by_the_next(void **state)
     assert_in_range(at, 5, STEPS_MAX - 1);
 }
 
-static void a_node_that_came_later_is_unlocked_like_its_kind(void **state)
+CASE(a_node_that_came_later_is_unlocked_like_its_kind, machine)
 {
-    struct machine *machine = *state;
     struct error err = { 0 };
-    struct gpu_node_access access;
+    _cleanup_(gpu_node_access_clear) struct gpu_node_access access;
     assert_int_equal(lock(machine, ADMINS, &err), 0);
     make_node(machine, "dev/nvidia7", 0, ADMINS, 0660); // by the driver, as its options say
     assert_int_equal(lock(machine, ADMINS, &err), 0);
@@ -279,12 +267,10 @@ static void a_node_that_came_later_is_unlocked_like_its_kind(void **state)
     _cleanup_free_ char *path = path_of(machine, "dev/nvidia7");
     assert_int_equal(gpu_node_read(path, &access), 0);
     assert_int_equal(access.mode, 0666);
-    gpu_node_access_clear(&access);
 }
 
-static void what_was_opened_while_locked_is_not_what_was_before(void **state)
+CASE(what_was_opened_while_locked_is_not_what_was_before, machine)
 {
-    struct machine *machine = *state;
     struct error err = { 0 };
     _cleanup_free_ char *before = describe(machine), *path = path_of(machine, "dev/nvidia1");
     assert_int_equal(lock(machine, ADMINS, &err), 0);
@@ -296,9 +282,8 @@ static void what_was_opened_while_locked_is_not_what_was_before(void **state)
     assert_nodes(machine, before);
 }
 
-static void users_of_running_jobs_keep_their_access_when_it_is_locked_again(void **state)
+CASE(users_of_running_jobs_keep_their_access_when_it_is_locked_again, machine)
 {
-    struct machine *machine = *state;
     struct error err = { 0 };
     struct gpu_node_access listed, now;
     static const uid_t users[] = { USER, 12, USER };
@@ -326,10 +311,9 @@ static bool can_always_open(const char *path, int until)
     return is_open;
 }
 
-static void a_running_job_always_opens_a_node_that_is_opened_to_all_and_closed_again(void **state)
+CASE(a_running_job_always_opens_a_node_that_is_opened_to_all_and_closed_again, machine)
 {
-    struct machine *machine = *state;
-    struct gpu_node_access listed;
+    _cleanup_(gpu_node_access_clear) struct gpu_node_access listed;
     static const uid_t user = USER;
     int until[2], status = -1;
     _cleanup_free_ char *path = path_of(machine, "dev/nvidia0");
@@ -350,12 +334,10 @@ static void a_running_job_always_opens_a_node_that_is_opened_to_all_and_closed_a
     (void)close(until[0]);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
-    gpu_node_access_clear(&listed);
 }
 
-static void the_options_of_the_loaded_driver_are_compared(void **state)
+CASE(the_options_of_the_loaded_driver_are_compared, machine)
 {
-    struct machine *machine = *state;
     assert_false(gpu_lock_is_pending(machine->top, 0, true)); // no such driver
     write_text(machine, "proc/driver/nvidia/params",
         "ResmanDebugLevel: 4294967295\nModifyDeviceFiles: 1\nDeviceFileUID: 0\nDeviceFileGID: "
@@ -369,9 +351,8 @@ static void the_options_of_the_loaded_driver_are_compared(void **state)
     assert_true(gpu_lock_is_pending(machine->top, 0, true));
 }
 
-static void what_is_not_ours_is_left_alone(void **state)
+CASE(what_is_not_ours_is_left_alone, machine)
 {
-    struct machine *machine = *state;
     struct error err = { 0 };
     _cleanup_free_ char *before = describe(machine);
     write_text(machine, RULES, "KERNEL==\"nvidia*\", MODE=\"0600\"\n");
@@ -389,7 +370,7 @@ static void what_is_not_ours_is_left_alone(void **state)
 
 static void assert_damaged(const struct machine *machine, const char *bytes, size_t length)
 {
-    struct gpu_lock_state found = { 0 };
+    _cleanup_(gpu_lock_state_clear) struct gpu_lock_state found = { 0 };
     struct error err = { 0 };
     _cleanup_free_ char *path = path_of(machine, "a-state");
     FILE *file = fopen(path, "we");
@@ -397,31 +378,28 @@ static void assert_damaged(const struct machine *machine, const char *bytes, siz
     assert_int_equal(fwrite(bytes, 1, length, file), length);
     assert_int_equal(fclose(file), 0);
     assert_int_equal(gpu_lock_state_read(path, &found, &err), -EBADMSG);
-    gpu_lock_state_clear(&found);
 }
 
 /* Nodes behind the hole, and lists of access that are cut off, would be forgotten for ever. */
-static void a_state_with_a_hole_or_a_cut_line_is_damaged(void **state)
+CASE(a_state_with_a_hole_or_a_cut_line_is_damaged, machine)
 {
     static const char hole[] = "mgpu-gpu-lock 1 held 0\nnode a 0 0 0666 -\n\0\0\0\0\nnode b 0 0 0666 -\n",
                       cut[] = "mgpu-gpu-lock 1 held 0\nnode a 0 0 0666 ";
-    assert_damaged(*state, hole, sizeof(hole) - 1);
-    assert_damaged(*state, cut, sizeof(cut) - 1);
+    assert_damaged(machine, hole, sizeof(hole) - 1);
+    assert_damaged(machine, cut, sizeof(cut) - 1);
 }
 
-static void without_gpus_nothing_is_locked(void **state)
+CASE(without_gpus_nothing_is_locked, machine)
 {
-    struct machine *machine = *state;
     struct error err = { 0 };
     _cleanup_free_ char *dev = path_of(machine, "dev");
-    assert_int_equal(nftw(dev, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
+    assert_int_equal(unit_test_remove(dev), 0);
     assert_int_equal(lock(machine, 0, &err), -ENODEV);
     assert_false(exists(machine, CONF) || exists(machine, "var/lib/mgpu/gpu-lock"));
 }
 
-static void a_link_in_the_place_of_a_node_is_not_followed(void **state)
+CASE(a_link_in_the_place_of_a_node_is_not_followed, machine)
 {
-    struct machine *machine = *state;
     struct error err = { 0 };
     _cleanup_free_ char *path = path_of(machine, "dev/nvidia0");
     assert_int_equal(__real_unlink(path), 0);
@@ -431,24 +409,7 @@ static void a_link_in_the_place_of_a_node_is_not_followed(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-#define ON_A_MACHINE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-        ON_A_MACHINE(nodes_of_gpus_are_locked_and_no_others),
-        ON_A_MACHINE(unlock_restores_what_was),
-        ON_A_MACHINE(a_lock_killed_at_any_step_is_completed_by_the_next),
-        ON_A_MACHINE(a_lock_killed_at_any_step_can_be_undone),
-        ON_A_MACHINE(an_unlock_killed_at_any_step_is_completed_by_the_next),
-        ON_A_MACHINE(a_node_that_came_later_is_unlocked_like_its_kind),
-        ON_A_MACHINE(what_was_opened_while_locked_is_not_what_was_before),
-        ON_A_MACHINE(users_of_running_jobs_keep_their_access_when_it_is_locked_again),
-        ON_A_MACHINE(a_running_job_always_opens_a_node_that_is_opened_to_all_and_closed_again),
-        ON_A_MACHINE(the_options_of_the_loaded_driver_are_compared),
-        ON_A_MACHINE(what_is_not_ours_is_left_alone),
-        ON_A_MACHINE(a_state_with_a_hole_or_a_cut_line_is_damaged),
-        ON_A_MACHINE(without_gpus_nothing_is_locked),
-        ON_A_MACHINE(a_link_in_the_place_of_a_node_is_not_followed),
-    };
     if (geteuid() != 0)
         return 77; // nodes are root's
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run(NULL, NULL);
 }

@@ -5,9 +5,8 @@
 #include "job/alias.h"
 #include "unit_test.h"
 
-static void each_number_has_its_own(void **state)
+TEST(each_number_has_its_own)
 {
-    (void)state;
     for (uint64_t id = 0; id < 6ULL << 28; id += id < 5000 ? 1 : 99991) {
         char alias[ALIAS_SIZE];
         uint64_t back = UINT64_MAX;
@@ -19,11 +18,10 @@ static void each_number_has_its_own(void **state)
     }
 }
 
-static void either_case_is_read(void **state)
+TEST(either_case_is_read)
 {
     char alias[ALIAS_SIZE];
     uint64_t back = 0;
-    (void)state;
     assert_true(job_alias(42, alias));
     for (char *p = alias; *p != '\0'; p++)
         *p = (char)tolower((unsigned char)*p);
@@ -31,26 +29,15 @@ static void either_case_is_read(void **state)
     assert_int_equal(back, 42);
 }
 
-static void other_words_are_none(void **state)
+TEST(other_words_are_none)
 {
     static const char *const words[] = { "", "42", "12345678", "9FFFFFFF", "F68FAFE", "F68FAFECA", "F68FAFEG",
         "@", "train", "F68F AFE" };
     char alias[ALIAS_SIZE] = "x";
     uint64_t id = 7;
-    (void)state;
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         assert_false(job_alias_parse(words[i], &id));
     assert_int_equal(id, 7);
     assert_false(job_alias(6ULL << 28, alias));
     assert_string_equal(alias, "");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_number_has_its_own),
-        cmocka_unit_test(either_case_is_read),
-        cmocka_unit_test(other_words_are_none),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 #include "job/array.h"
 #include "unit_test.h"
 
-static void ranges_steps_and_a_limit_are_read(void **state)
+TEST(ranges_steps_and_a_limit_are_read)
 {
     _cleanup_(array_clear) struct array array = { 0 };
     assert_int_equal(parse_array("0-9:3,12,20-21%8", &array, NULL), 0);
@@ -20,7 +20,7 @@ static void ranges_steps_and_a_limit_are_read(void **state)
     assert_int_equal(array_size(&array), 4 + 1 + 2);
 }
 
-static void a_range_ends_with_its_last_element(void **state)
+TEST(a_range_ends_with_its_last_element)
 {
     _cleanup_(array_clear) struct array array = { 0 };
     assert_int_equal(parse_array("1-10:4", &array, NULL), 0);
@@ -28,7 +28,7 @@ static void a_range_ends_with_its_last_element(void **state)
     assert_int_equal(array.limit, 0);
 }
 
-static void the_largest_array_is_accepted(void **state)
+TEST(the_largest_array_is_accepted)
 {
     _cleanup_(array_clear) struct array array = { 0 };
     assert_int_equal(parse_array("0-99999", &array, NULL), 0);
@@ -37,7 +37,7 @@ static void the_largest_array_is_accepted(void **state)
     assert_int_equal(parse_array("1000000000", &array, NULL), 0);
 }
 
-static void what_is_no_array_is_refused_with_its_value(void **state)
+TEST(what_is_no_array_is_refused_with_its_value)
 {
     static const struct {
         const char *text;
@@ -79,7 +79,7 @@ static void what_is_no_array_is_refused_with_its_value(void **state)
     }
 }
 
-static void an_element_is_taken_out_wherever_it_is(void **state)
+TEST(an_element_is_taken_out_wherever_it_is)
 {
     static const struct {
         const char *before;
@@ -108,7 +108,7 @@ static void an_element_is_taken_out_wherever_it_is(void **state)
     }
 }
 
-static void taking_the_first_again_and_again_gives_every_index_in_order(void **state)
+TEST(taking_the_first_again_and_again_gives_every_index_in_order)
 {
     char *left = array_indexes("2-6:2,9,11-12%1");
     static const uint32_t wanted[] = { 2, 4, 6, 9, 11, 12 };
@@ -125,23 +125,9 @@ static void taking_the_first_again_and_again_gives_every_index_in_order(void **s
     free(left);
 }
 
-static void indexes_are_shown_without_the_limit(void **state)
+TEST(indexes_are_shown_without_the_limit)
 {
     _cleanup_free_ char *indexes = array_indexes("0-10:4%2");
     assert_string_equal(indexes, "0-8:4");
     assert_null(array_indexes("nothing"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranges_steps_and_a_limit_are_read),
-        cmocka_unit_test(a_range_ends_with_its_last_element),
-        cmocka_unit_test(the_largest_array_is_accepted),
-        cmocka_unit_test(what_is_no_array_is_refused_with_its_value),
-        cmocka_unit_test(an_element_is_taken_out_wherever_it_is),
-        cmocka_unit_test(taking_the_first_again_and_again_gives_every_index_in_order),
-        cmocka_unit_test(indexes_are_shown_without_the_limit),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

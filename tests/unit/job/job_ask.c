@@ -12,7 +12,7 @@
 /* The texts of these requests are literals: nothing here is cleared. */
 #define TEXT(text) ((char *)(uintptr_t)(text))
 
-static void what_makes_sense_is_accepted(void **state)
+TEST(what_makes_sense_is_accepted)
 {
     static const struct job_ask asks[] = {
         { .gpus = 1 },
@@ -45,7 +45,7 @@ static void what_makes_sense_is_accepted(void **state)
     }
 }
 
-static void every_limit_is_told_with_its_value(void **state)
+TEST(every_limit_is_told_with_its_value)
 {
     static const struct {
         struct job_ask ask;
@@ -82,7 +82,7 @@ static void every_limit_is_told_with_its_value(void **state)
     }
 }
 
-static void every_contradiction_is_told_with_a_hint(void **state)
+TEST(every_contradiction_is_told_with_a_hint)
 {
     static const struct {
         struct job_ask ask;
@@ -131,7 +131,7 @@ static void every_contradiction_is_told_with_a_hint(void **state)
     }
 }
 
-static void as_many_gpus_are_named_as_asked_for(void **state)
+TEST(as_many_gpus_are_named_as_asked_for)
 {
     const struct job_ask ask = { .gpus = 2, .gpu_ids = TEXT("0,2-3") };
     struct error err = { 0 };
@@ -139,7 +139,7 @@ static void as_many_gpus_are_named_as_asked_for(void **state)
     assert_string_equal(err.message, "gpu_ids lists 3 GPUs, but gpus is 2");
 }
 
-static void gpus_are_read_in_the_order_written(void **state)
+TEST(gpus_are_read_in_the_order_written)
 {
     struct ask_gpu *gpus = NULL;
     size_t count = 0;
@@ -157,7 +157,7 @@ static void gpus_are_read_in_the_order_written(void **state)
     ask_gpus_free(gpus, count);
 }
 
-static void lists_of_gpus_that_make_no_sense_are_refused(void **state)
+TEST(lists_of_gpus_that_make_no_sense_are_refused)
 {
     static const struct {
         const char *text, *word;
@@ -183,7 +183,7 @@ static void lists_of_gpus_that_make_no_sense_are_refused(void **state)
     }
 }
 
-static void a_node_has_a_name_of_bounded_length(void **state)
+TEST(a_node_has_a_name_of_bounded_length)
 {
     char text[ASK_NODE_NAME_MAX + 8];
     struct ask_gpu *gpus = NULL;
@@ -197,7 +197,7 @@ static void a_node_has_a_name_of_bounded_length(void **state)
     assert_int_equal(parse_gpu_ids(text, &gpus, &count, NULL), -E2BIG);
 }
 
-static void a_job_is_waited_for_to_succeed_unless_requested_otherwise(void **state)
+TEST(a_job_is_waited_for_to_succeed_unless_requested_otherwise)
 {
     _cleanup_free_ struct ask_after *after = NULL;
     size_t count = 0;
@@ -212,7 +212,7 @@ static void a_job_is_waited_for_to_succeed_unless_requested_otherwise(void **sta
     assert_false(after[0].is_any);
 }
 
-static void one_of_several_jobs_may_suffice(void **state)
+TEST(one_of_several_jobs_may_suffice)
 {
     _cleanup_free_ struct ask_after *after = NULL;
     size_t count = 0;
@@ -223,7 +223,7 @@ static void one_of_several_jobs_may_suffice(void **state)
     assert_true(after[0].is_any && after[1].is_any);
 }
 
-static void a_start_may_be_waited_for_with_a_delay(void **state)
+TEST(a_start_may_be_waited_for_with_a_delay)
 {
     _cleanup_free_ struct ask_after *after = NULL;
     size_t count = 0;
@@ -236,7 +236,7 @@ static void a_start_may_be_waited_for_with_a_delay(void **state)
     assert_true(after_comes_true(AFTER_CORR, true) && !after_comes_true(AFTER_CORR, false));
 }
 
-static void a_singleton_names_no_job(void **state)
+TEST(a_singleton_names_no_job)
 {
     _cleanup_free_ struct ask_after *after = NULL;
     size_t count = 1;
@@ -247,7 +247,7 @@ static void a_singleton_names_no_job(void **state)
     assert_int_equal(after[1].job, 42);
 }
 
-static void lists_of_jobs_that_make_no_sense_are_refused(void **state)
+TEST(lists_of_jobs_that_make_no_sense_are_refused)
 {
     static const char *const texts[] = { "", "0", "-1", "x", "41:", "41:OK", "41,", ",41", "41,41",
         "41:ok,41:any", "41 ,42", "9223372036854775808", "41?", "?41", "41?41", "41,42?43", "singleton?41",
@@ -262,7 +262,7 @@ static void lists_of_jobs_that_make_no_sense_are_refused(void **state)
     }
 }
 
-static void a_job_waits_for_a_bounded_number_of_others(void **state)
+TEST(a_job_waits_for_a_bounded_number_of_others)
 {
     _cleanup_buffer_ struct buffer text = { 0 };
     for (unsigned i = 1; i <= ASK_AFTER_MAX; i++)
@@ -276,7 +276,7 @@ static void a_job_waits_for_a_bounded_number_of_others(void **state)
     assert_non_null(strstr(err.message, "1000 jobs"));
 }
 
-static void a_job_that_is_listed_twice_is_named_wherever_it_stands(void **state)
+TEST(a_job_that_is_listed_twice_is_named_wherever_it_stands)
 {
     _cleanup_buffer_ struct buffer text = { 0 };
     for (unsigned i = ASK_AFTER_MAX - 1; i >= 1; i--)
@@ -288,7 +288,7 @@ static void a_job_that_is_listed_twice_is_named_wherever_it_stands(void **state)
     assert_string_equal(err.message, "after: job 500 is listed twice");
 }
 
-static void a_copy_is_equal_until_one_field_differs(void **state)
+TEST(a_copy_is_equal_until_one_field_differs)
 {
     struct job_ask ask, copy;
     job_ask_init(&ask);
@@ -308,26 +308,4 @@ static void a_copy_is_equal_until_one_field_differs(void **state)
     assert_false(job_ask_equal(&ask, &copy));
     job_ask_clear(&ask);
     job_ask_clear(&copy);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_makes_sense_is_accepted),
-        cmocka_unit_test(every_limit_is_told_with_its_value),
-        cmocka_unit_test(every_contradiction_is_told_with_a_hint),
-        cmocka_unit_test(as_many_gpus_are_named_as_asked_for),
-        cmocka_unit_test(gpus_are_read_in_the_order_written),
-        cmocka_unit_test(lists_of_gpus_that_make_no_sense_are_refused),
-        cmocka_unit_test(a_node_has_a_name_of_bounded_length),
-        cmocka_unit_test(a_job_is_waited_for_to_succeed_unless_requested_otherwise),
-        cmocka_unit_test(one_of_several_jobs_may_suffice),
-        cmocka_unit_test(a_start_may_be_waited_for_with_a_delay),
-        cmocka_unit_test(a_singleton_names_no_job),
-        cmocka_unit_test(lists_of_jobs_that_make_no_sense_are_refused),
-        cmocka_unit_test(a_job_waits_for_a_bounded_number_of_others),
-        cmocka_unit_test(a_job_that_is_listed_twice_is_named_wherever_it_stands),
-        cmocka_unit_test(a_copy_is_equal_until_one_field_differs),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,9 +12,9 @@ static const struct job_ask *make(struct ask_cache *cache, const struct job_ask 
     return ask;
 }
 
-static void who_asks_for_the_same_has_the_same_request(void **state)
+TEST(who_asks_for_the_same_has_the_same_request)
 {
-    struct ask_cache cache = { 0 };
+    _cleanup_(ask_cache_clear) struct ask_cache cache = { 0 };
     char model[] = "h200", same_model[] = "h200";
     const struct job_ask *one = make(&cache, &(struct job_ask){ .gpus = 2, .gpu_model = model });
     const struct job_ask *two = make(&cache, &(struct job_ask){ .gpus = 2, .gpu_model = same_model });
@@ -27,10 +27,9 @@ static void who_asks_for_the_same_has_the_same_request(void **state)
     ask_shared_drop(one);
     ask_shared_drop(two);
     ask_shared_drop(other);
-    ask_cache_clear(&cache);
 }
 
-static void a_request_outlives_the_cache_and_its_other_users(void **state)
+TEST(a_request_outlives_the_cache_and_its_other_users)
 {
     struct ask_cache cache = { 0 };
     const struct job_ask *one = make(&cache, &(struct job_ask){ .gpus = 2 });
@@ -41,9 +40,9 @@ static void a_request_outlives_the_cache_and_its_other_users(void **state)
     ask_shared_drop(two);
 }
 
-static void requests_evicted_from_the_cache_stay_valid(void **state)
+TEST(requests_evicted_from_the_cache_stay_valid)
 {
-    struct ask_cache cache = { 0 };
+    _cleanup_(ask_cache_clear) struct ask_cache cache = { 0 };
     const struct job_ask *asks[8 * ASK_CACHE_SLOTS];
     const uint32_t count = sizeof(asks) / sizeof(asks[0]);
     for (uint32_t i = 0; i < count; i++)
@@ -52,12 +51,11 @@ static void requests_evicted_from_the_cache_stay_valid(void **state)
         assert_int_equal(asks[i]->gpus, i + 1);
         ask_shared_drop(asks[i]);
     }
-    ask_cache_clear(&cache);
 }
 
-static void a_job_that_changes_its_request_changes_no_others(void **state)
+TEST(a_job_that_changes_its_request_changes_no_others)
 {
-    struct ask_cache cache = { 0 };
+    _cleanup_(ask_cache_clear) struct ask_cache cache = { 0 };
     struct job one = { .ask = make(&cache, &(struct job_ask){ .gpus = 2 }) };
     struct job two = { .ask = make(&cache, &(struct job_ask){ .gpus = 2 }) };
     struct job_ask wider = *one.ask;
@@ -67,16 +65,4 @@ static void a_job_that_changes_its_request_changes_no_others(void **state)
     assert_int_equal(two.ask->gpus, 2);
     ask_shared_drop(one.ask);
     ask_shared_drop(two.ask);
-    ask_cache_clear(&cache);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_asks_for_the_same_has_the_same_request),
-        cmocka_unit_test(a_request_outlives_the_cache_and_its_other_users),
-        cmocka_unit_test(requests_evicted_from_the_cache_stay_valid),
-        cmocka_unit_test(a_job_that_changes_its_request_changes_no_others),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

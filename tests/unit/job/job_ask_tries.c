@@ -6,7 +6,7 @@
 #include "job/ask.h"
 #include "unit_test.h"
 
-static void signals_are_known_by_name_and_number(void **state)
+TEST(signals_are_known_by_name_and_number)
 {
     assert_int_equal(signal_find("USR1"), SIGUSR1);
     assert_int_equal(signal_find("SIGUSR1"), SIGUSR1);
@@ -22,7 +22,7 @@ static void signals_are_known_by_name_and_number(void **state)
     assert_null(signal_name(64));
 }
 
-static void a_warning_names_a_signal_and_a_time(void **state)
+TEST(a_warning_names_a_signal_and_a_time)
 {
     int signal = 0;
     int64_t before_ms = 0;
@@ -38,7 +38,7 @@ static void a_warning_names_a_signal_and_a_time(void **state)
         assert_true(parse_warn_signal(wrong[i], &signal, &before_ms, NULL) < 0);
 }
 
-static void what_makes_no_sense_is_refused(void **state)
+TEST(what_makes_no_sense_is_refused)
 {
     char codes[] = "75", zero[] = "0", high[] = "256", warning[] = "NOSUCH";
     const struct job_ask wrong[] = {
@@ -58,14 +58,4 @@ static void what_makes_no_sense_is_refused(void **state)
         assert_true(job_ask_validate(&wrong[i], NULL) < 0);
     const struct job_ask good = { .gpus = 1, .retry = 1, .retry_on = codes, .grace_ms = ASK_GRACE_MAX_MS };
     assert_int_equal(job_ask_validate(&good, NULL), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(signals_are_known_by_name_and_number),
-        cmocka_unit_test(a_warning_names_a_signal_and_a_time),
-        cmocka_unit_test(what_makes_no_sense_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

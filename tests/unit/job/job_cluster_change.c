@@ -10,7 +10,7 @@
 
 #define TEXT(text) ((char *)(uintptr_t)(text))
 
-static void an_event_carries_a_change_with_its_devices(void **state)
+TEST(an_event_carries_a_change_with_its_devices)
 {
     struct cluster_device device = { .index = 3,
         .uuid = TEXT("GPU-3"),
@@ -29,7 +29,7 @@ static void an_event_carries_a_change_with_its_devices(void **state)
         .devices = { .items = &device, .count = 1 } };
     const struct job_event event = { .type = EVENT_CLUSTER, .change = { .items = &change, .count = 1 } };
     _cleanup_buffer_ struct buffer bytes = { 0 };
-    struct job_event back;
+    _cleanup_(job_event_clear) struct job_event back;
     record_encode(&job_event_record, &event, &bytes);
     assert_int_equal(record_decode(&job_event_record, bytes.bytes, bytes.length, &back, NULL), 0);
     assert_int_equal(back.change.count, 1);
@@ -44,10 +44,9 @@ static void an_event_carries_a_change_with_its_devices(void **state)
     assert_true(devices[0].is_lost);
     assert_int_equal(devices[0].closed, DEVICE_UNCLEAN | DEVICE_CROWDED);
     assert_true(devices[0].memory_external == 5ULL << 28);
-    job_event_clear(&back);
 }
 
-static void each_kind_has_a_name_and_what_it_needs(void **state)
+TEST(each_kind_has_a_name_and_what_it_needs)
 {
     static const struct {
         struct cluster_change good;
@@ -88,7 +87,7 @@ static void each_kind_has_a_name_and_what_it_needs(void **state)
     }
 }
 
-static void a_change_that_cannot_be_is_refused(void **state)
+TEST(a_change_that_cannot_be_is_refused)
 {
     const struct cluster_change unknown = { .kind = CHANGE_KINDS };
     const struct cluster_change no_gpu = { .kind = CHANGE_GPU_PAUSE, .node = TEXT("n") };
@@ -99,14 +98,4 @@ static void a_change_that_cannot_be_is_refused(void **state)
     assert_int_equal(cluster_change_validate(&no_gpu, NULL), -EBADMSG);
     assert_int_equal(cluster_change_validate(&backwards, NULL), -EBADMSG);
     assert_string_equal(change_kind_name(CHANGE_KINDS), "invalid");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_event_carries_a_change_with_its_devices),
-        cmocka_unit_test(each_kind_has_a_name_and_what_it_needs),
-        cmocka_unit_test(a_change_that_cannot_be_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,9 +66,10 @@ static int free_job(void **state)
     return 0;
 }
 
-static void a_requeued_attempt_leaves_its_node_and_its_log(void **state)
+#define CASE(name, job) TEST_ON(name, struct job *job, make_job, free_job)
+
+CASE(a_requeued_attempt_leaves_its_node_and_its_log, job)
 {
-    struct job *job = *state;
     assert_null(job_earlier_rank(job, 0));
     assert_false(job_earlier_is_latest(job));
     allocate(job, 1, "n1", NULL);
@@ -82,9 +83,8 @@ static void a_requeued_attempt_leaves_its_node_and_its_log(void **state)
     assert_true(job_earlier_is_latest(job));
 }
 
-static void it_is_the_latest_output_until_the_next_attempt_starts(void **state)
+CASE(it_is_the_latest_output_until_the_next_attempt_starts, job)
 {
-    struct job *job = *state;
     allocate(job, 1, "n1", NULL);
     start(job, 1, "/home/a.log");
     requeue(job, 1, "/home/a.log");
@@ -98,9 +98,8 @@ static void it_is_the_latest_output_until_the_next_attempt_starts(void **state)
     assert_rank(job, 0, "n2", "/home/b.log");
 }
 
-static void an_attempt_that_never_ran_does_not_replace_it(void **state)
+CASE(an_attempt_that_never_ran_does_not_replace_it, job)
 {
-    struct job *job = *state;
     allocate(job, 1, "n1", NULL);
     start(job, 1, "/home/a.log");
     requeue(job, 1, "/home/a.log");
@@ -114,18 +113,16 @@ static void an_attempt_that_never_ran_does_not_replace_it(void **state)
     assert_true(job_earlier_is_latest(job));
 }
 
-static void the_log_of_an_attempt_whose_node_was_lost_is_that_of_its_start(void **state)
+CASE(the_log_of_an_attempt_whose_node_was_lost_is_that_of_its_start, job)
 {
-    struct job *job = *state;
     allocate(job, 1, "n1", NULL);
     start(job, 1, "/home/a.log");
     requeue(job, 1, NULL);
     assert_rank(job, 0, "n1", "/home/a.log");
 }
 
-static void each_rank_has_its_node_and_its_log(void **state)
+CASE(each_rank_has_its_node_and_its_log, job)
 {
-    struct job *job = *state;
     allocate(job, 1, "n1", "n2");
     start(job, 1, "/home/a.log");
     struct job_event event = { .attempt = 1, .cause = REQUEUE_FAILED };
@@ -140,9 +137,8 @@ static void each_rank_has_its_node_and_its_log(void **state)
     assert_null(job_earlier_rank(job, 1)->boot_id);
 }
 
-static void a_last_attempt_without_output_leaves_that_of_the_one_before(void **state)
+CASE(a_last_attempt_without_output_leaves_that_of_the_one_before, job)
 {
-    struct job *job = *state;
     allocate(job, 1, "n1", NULL);
     start(job, 1, "/home/a.log");
     requeue(job, 1, "/home/a.log");
@@ -152,9 +148,8 @@ static void a_last_attempt_without_output_leaves_that_of_the_one_before(void **s
     assert_rank(job, 0, "n1", "/home/a.log");
 }
 
-static void the_output_of_a_last_attempt_whose_start_was_not_reported_is_its_own(void **state)
+CASE(the_output_of_a_last_attempt_whose_start_was_not_reported_is_its_own, job)
 {
-    struct job *job = *state;
     allocate(job, 1, "n1", NULL);
     start(job, 1, "/home/a.log");
     requeue(job, 1, "/home/a.log");
@@ -162,22 +157,4 @@ static void the_output_of_a_last_attempt_whose_start_was_not_reported_is_its_own
     apply(job, EVENT_ENDED,
         (struct job_event){ .attempt = 2, .end = END_UNKNOWN, .log_path = xstrdup("/home/b.log") });
     assert_false(job_earlier_is_latest(job));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_requeued_attempt_leaves_its_node_and_its_log, make_job, free_job),
-        cmocka_unit_test_setup_teardown(
-            it_is_the_latest_output_until_the_next_attempt_starts, make_job, free_job),
-        cmocka_unit_test_setup_teardown(an_attempt_that_never_ran_does_not_replace_it, make_job, free_job),
-        cmocka_unit_test_setup_teardown(
-            the_log_of_an_attempt_whose_node_was_lost_is_that_of_its_start, make_job, free_job),
-        cmocka_unit_test_setup_teardown(each_rank_has_its_node_and_its_log, make_job, free_job),
-        cmocka_unit_test_setup_teardown(
-            a_last_attempt_without_output_leaves_that_of_the_one_before, make_job, free_job),
-        cmocka_unit_test_setup_teardown(
-            the_output_of_a_last_attempt_whose_start_was_not_reported_is_its_own, make_job, free_job),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,6 +53,8 @@ static int free_array(void **state)
     return 0;
 }
 
+#define CASE(name, job) TEST_ON(name, struct job *job, make_array, free_array)
+
 static void split(struct job *job, uint32_t index)
 {
     apply(job, (struct job_event){ .type = EVENT_SPLIT, .array_index = index, .element = 100 + index });
@@ -67,17 +69,15 @@ static void finish(struct job *job, uint32_t index, enum job_end end, int32_t ex
                    .exit_code = exit_code });
 }
 
-static void a_new_array_has_everything_left(void **state)
+CASE(a_new_array_has_everything_left, job)
 {
-    const struct job *job = *state;
     assert_true(job_is_array(job));
     assert_string_equal(job->array_left, "0-2");
     assert_int_equal(job->state, JOB_QUEUED);
 }
 
-static void a_split_takes_one_index_out(void **state)
+CASE(a_split_takes_one_index_out, job)
 {
-    struct job *job = *state;
     split(job, 0);
     assert_string_equal(job->array_left, "1-2");
     assert_int_equal(job->array_open, 1);
@@ -85,9 +85,8 @@ static void a_split_takes_one_index_out(void **state)
     assert_true(is_refused(job, (struct job_event){ .type = EVENT_SPLIT, .array_index = 3 }));
 }
 
-static void an_array_is_done_with_its_last_element(void **state)
+CASE(an_array_is_done_with_its_last_element, job)
 {
-    struct job *job = *state;
     split(job, 0);
     finish(job, 0, END_EXIT, 0);
     assert_int_equal(job->state, JOB_QUEUED);
@@ -102,9 +101,8 @@ static void an_array_is_done_with_its_last_element(void **state)
     assert_int_equal(job->array_failed, 0);
 }
 
-static void an_array_has_the_exit_code_of_its_first_failed_element(void **state)
+CASE(an_array_has_the_exit_code_of_its_first_failed_element, job)
 {
-    struct job *job = *state;
     for (uint32_t i = 0; i < 3; i++)
         split(job, i);
     finish(job, 1, END_SIGNAL, 139);
@@ -116,9 +114,8 @@ static void an_array_has_the_exit_code_of_its_first_failed_element(void **state)
     assert_int_equal(job->array_failed, 2);
 }
 
-static void an_element_without_an_exit_code_still_counts_as_failed(void **state)
+CASE(an_element_without_an_exit_code_still_counts_as_failed, job)
 {
-    struct job *job = *state;
     for (uint32_t i = 0; i < 3; i++)
         split(job, i);
     finish(job, 0, END_CANCELLED, 0);
@@ -127,9 +124,8 @@ static void an_element_without_an_exit_code_still_counts_as_failed(void **state)
     assert_int_equal(job->exit_code, 1);
 }
 
-static void an_array_without_open_elements_is_cancelled_at_once(void **state)
+CASE(an_array_without_open_elements_is_cancelled_at_once, job)
 {
-    struct job *job = *state;
     split(job, 0);
     finish(job, 0, END_EXIT, 0);
     apply(job, (struct job_event){ .type = EVENT_STOP, .uid = 7 });
@@ -138,9 +134,8 @@ static void an_array_without_open_elements_is_cancelled_at_once(void **state)
     assert_string_equal(job->array_left, "");
 }
 
-static void a_cancelled_array_waits_for_its_open_elements(void **state)
+CASE(a_cancelled_array_waits_for_its_open_elements, job)
 {
-    struct job *job = *state;
     split(job, 0);
     split(job, 1);
     apply(job, (struct job_event){ .type = EVENT_STOP, .uid = 7, .reason = END_DEPENDENCY });
@@ -155,9 +150,8 @@ static void a_cancelled_array_waits_for_its_open_elements(void **state)
     assert_int_equal(job->stopped_by, 7);
 }
 
-static void an_array_counts_its_elements_by_state(void **state)
+CASE(an_array_counts_its_elements_by_state, job)
 {
-    struct job *job = *state;
     for (uint32_t i = 0; i < 2; i++)
         split(job, i);
     finish(job, 0, END_EXIT, 3);
@@ -177,9 +171,8 @@ static void an_array_counts_its_elements_by_state(void **state)
     assert_int_equal(job->array_exit_max, 3);
 }
 
-static void elements_that_never_became_jobs_end_like_their_array(void **state)
+CASE(elements_that_never_became_jobs_end_like_their_array, job)
 {
-    struct job *job = *state;
     split(job, 0);
     apply(job, (struct job_event){ .type = EVENT_STOP, .uid = 7, .reason = END_CANCELLED });
     finish(job, 0, END_EXIT, 0);
@@ -189,17 +182,15 @@ static void elements_that_never_became_jobs_end_like_their_array(void **state)
     assert_int_equal(now.waiting + now.open + now.failed, 0);
 }
 
-static void an_array_never_runs_itself(void **state)
+CASE(an_array_never_runs_itself, job)
 {
-    struct job *job = *state;
     assert_true(is_refused(job, (struct job_event){ .type = EVENT_ALLOCATED, .attempt = 1 }));
     assert_true(is_refused(job, (struct job_event){ .type = EVENT_MEMBER }));
 }
 
-static void an_edit_changes_how_many_run_at_a_time_but_not_which(void **state)
+CASE(an_edit_changes_how_many_run_at_a_time_but_not_which, job)
 {
-    struct job *job = *state;
-    struct job_ask ask;
+    _cleanup_(job_ask_clear) struct job_ask ask;
     job_ask_copy(&ask, job->ask);
     free(ask.array);
     ask.array = xstrdup("0-2%1");
@@ -210,10 +201,9 @@ static void an_edit_changes_how_many_run_at_a_time_but_not_which(void **state)
     assert_true(is_refused(job, edited));
     free(take_ptr(ask.array));
     assert_true(is_refused(job, edited));
-    job_ask_clear(&ask);
 }
 
-static void an_element_begins_with_what_its_array_asks_for_by_now(void **state)
+TEST(an_element_begins_with_what_its_array_asks_for_by_now)
 {
     struct job_spec spec;
     make_spec(&spec);
@@ -240,7 +230,7 @@ static void an_element_begins_with_what_its_array_asks_for_by_now(void **state)
 }
 
 /* Random splits, ends, stops and edits, most of them wrong. */
-static void no_order_of_events_breaks_an_array(void **state)
+TEST(no_order_of_events_breaks_an_array)
 {
     static const enum job_event_type types[] = { EVENT_SPLIT, EVENT_SPLIT, EVENT_SPLIT, EVENT_MEMBER,
         EVENT_MEMBER, EVENT_MEMBER, EVENT_STOP, EVENT_HELD, EVENT_RELEASED, EVENT_ALLOCATED, EVENT_ENDED,
@@ -267,26 +257,4 @@ static void no_order_of_events_breaks_an_array(void **state)
         job_free(job);
     }
     assert_true(done > 100);
-}
-
-#define with_array(test) cmocka_unit_test_setup_teardown(test, make_array, free_array)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        with_array(a_new_array_has_everything_left),
-        with_array(a_split_takes_one_index_out),
-        with_array(an_array_is_done_with_its_last_element),
-        with_array(an_array_has_the_exit_code_of_its_first_failed_element),
-        with_array(an_element_without_an_exit_code_still_counts_as_failed),
-        with_array(an_array_without_open_elements_is_cancelled_at_once),
-        with_array(a_cancelled_array_waits_for_its_open_elements),
-        with_array(an_array_counts_its_elements_by_state),
-        with_array(elements_that_never_became_jobs_end_like_their_array),
-        with_array(an_array_never_runs_itself),
-        with_array(an_edit_changes_how_many_run_at_a_time_but_not_which),
-        cmocka_unit_test(an_element_begins_with_what_its_array_asks_for_by_now),
-        cmocka_unit_test(no_order_of_events_breaks_an_array),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 #include "job/end_advice.h"
 #include "unit_test.h"
 
-static void advice_depends_on_the_end(void **state)
+TEST(advice_depends_on_the_end)
 {
     struct job_ask ask = { 0 };
     struct job job = { .state = JOB_DONE, .ask = &ask };
@@ -27,14 +27,14 @@ static void advice_depends_on_the_end(void **state)
     }
 }
 
-static void advice_for_a_share_names_its_option(void **state)
+TEST(advice_for_a_share_names_its_option)
 {
     struct job_ask ask = { .gpu_mem = 1 << 30 };
     struct job job = { .state = JOB_DONE, .ask = &ask, .end = END_GPU_OOM };
     assert_non_null(strstr(job_end_advice(&job, NULL), "--retry-oom"));
 }
 
-static void program_is_blamed_for_errors_that_programs_cause(void **state)
+TEST(program_is_blamed_for_errors_that_programs_cause)
 {
     struct job_ask ask = { 0 };
     struct job_usage usage = { .xid = 13 };
@@ -44,7 +44,7 @@ static void program_is_blamed_for_errors_that_programs_cause(void **state)
     assert_non_null(strstr(job_end_advice(&job, &usage), "The GPU was at fault"));
 }
 
-static void cause_is_a_line_of_the_output(void **state)
+TEST(cause_is_a_line_of_the_output)
 {
     struct job_ask ask = { 0 };
     char out_of_memory[] = "start\nCUDA out of memory. Tried 2 GiB\n";
@@ -65,15 +65,4 @@ static void cause_is_a_line_of_the_output(void **state)
     usage.tail = NULL;
     assert_null(job_end_cause(&job, &usage));
     assert_null(job_end_cause(&job, NULL));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(advice_depends_on_the_end),
-        cmocka_unit_test(advice_for_a_share_names_its_option),
-        cmocka_unit_test(program_is_blamed_for_errors_that_programs_cause),
-        cmocka_unit_test(cause_is_a_line_of_the_output),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 #include "job/event.h"
 #include "unit_test.h"
 
-static void an_event_comes_back_from_its_bytes(void **state)
+TEST(an_event_comes_back_from_its_bytes)
 {
     struct job_event event = { .seq = 9,
         .job = 42,
@@ -42,7 +42,7 @@ static void an_event_comes_back_from_its_bytes(void **state)
     assert_int_equal(event.gpus.count, 0);
 }
 
-static void tags_and_types_are_unique(void **state)
+TEST(tags_and_types_are_unique)
 {
     for (size_t i = 0; i < job_event_record.n_fields; i++)
         for (size_t k = 0; k < i; k++)
@@ -50,7 +50,7 @@ static void tags_and_types_are_unique(void **state)
     assert_int_not_equal(job_event_record.id, gpu_grant_record.id);
 }
 
-static void grants_keep_their_order_and_own_their_names(void **state)
+TEST(grants_keep_their_order_and_own_their_names)
 {
     struct record_list grants = { 0 }, copy;
     char uuid[] = "GPU-a";
@@ -69,7 +69,7 @@ static void grants_keep_their_order_and_own_their_names(void **state)
     gpu_grants_clear(&copy);
 }
 
-static void a_text_over_its_limit_does_not_come_back(void **state)
+TEST(a_text_over_its_limit_does_not_come_back)
 {
     char text[EVENT_TEXT_MAX + 2];
     memset(text, 'x', sizeof(text) - 1);
@@ -78,15 +78,4 @@ static void a_text_over_its_limit_does_not_come_back(void **state)
     _cleanup_buffer_ struct buffer bytes = { 0 };
     record_encode(&job_event_record, &event, &bytes);
     assert_true(record_decode(&job_event_record, bytes.bytes, bytes.length, &back, NULL) < 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_event_comes_back_from_its_bytes),
-        cmocka_unit_test(tags_and_types_are_unique),
-        cmocka_unit_test(grants_keep_their_order_and_own_their_names),
-        cmocka_unit_test(a_text_over_its_limit_does_not_come_back),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

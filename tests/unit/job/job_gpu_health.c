@@ -40,7 +40,7 @@ static enum gpu_fault after_xid(struct gpu *gpu, uint32_t number)
     return gpu->has.fault;
 }
 
-static void an_error_of_the_device_drains_and_one_of_the_application_does_not(void **state)
+TEST(an_error_of_the_device_drains_and_one_of_the_application_does_not)
 {
     const uint32_t numbers[] = { 13, 31, 43, 45, 63, 999 };
     struct gpu gpu = { 0 };
@@ -54,7 +54,7 @@ static void an_error_of_the_device_drains_and_one_of_the_application_does_not(vo
     assert_int_equal(gpu.has.xid, 79);
 }
 
-static void of_several_errors_the_worst_counts(void **state)
+TEST(of_several_errors_the_worst_counts)
 {
     struct gpu gpu = { 0 };
     const struct gpu_xid xids[] = { { 13, 1 }, { 95, 2 }, { 48, 3 }, { 45, 4 } };
@@ -62,7 +62,7 @@ static void of_several_errors_the_worst_counts(void **state)
     assert_int_equal(gpu.has.xid, 95);
 }
 
-static void an_error_is_judged_once(void **state)
+TEST(an_error_is_judged_once)
 {
     struct gpu gpu = { 0 };
     const struct gpu_xid xid = { 79, 500 };
@@ -72,7 +72,7 @@ static void an_error_is_judged_once(void **state)
     assert_int_equal(observe(&gpu, same), HEALTH_STAYS);
 }
 
-static void an_error_after_the_clock_was_set_back_is_judged(void **state)
+TEST(an_error_after_the_clock_was_set_back_is_judged)
 {
     struct gpu gpu = { 0 };
     const struct gpu_xid xids[] = { { 31, 5000, 10 }, { 79, 40, 20 } };
@@ -84,7 +84,7 @@ static void an_error_after_the_clock_was_set_back_is_judged(void **state)
     assert_int_equal(observe(&gpu, fewer), HEALTH_STAYS);
 }
 
-static void a_contained_error_is_over_when_the_gpu_was_well_and_unused_for_long(void **state)
+TEST(a_contained_error_is_over_when_the_gpu_was_well_and_unused_for_long)
 {
     struct gpu gpu = { 0 };
     (void)after_xid(&gpu, 94);
@@ -95,7 +95,7 @@ static void a_contained_error_is_over_when_the_gpu_was_well_and_unused_for_long(
     assert_int_equal(looks_to_return(&gpu, (struct gpu_observation){ 0 }), 60);
 }
 
-static void a_gpu_that_is_not_clean_does_not_return(void **state)
+TEST(a_gpu_that_is_not_clean_does_not_return)
 {
     struct gpu gpu = { 0 };
     (void)after_xid(&gpu, 94);
@@ -103,7 +103,7 @@ static void a_gpu_that_is_not_clean_does_not_return(void **state)
     assert_int_equal(looks_to_return(&gpu, (struct gpu_observation){ 0 }), 61);
 }
 
-static void a_second_error_begins_the_wait_anew(void **state)
+TEST(a_second_error_begins_the_wait_anew)
 {
     struct gpu gpu = { 0 };
     (void)after_xid(&gpu, 94);
@@ -114,7 +114,7 @@ static void a_second_error_begins_the_wait_anew(void **state)
 }
 
 /* A driver that says what it wants needs no error to be believed, and shows that it was done. */
-static void a_gpu_whose_driver_asks_for_a_reset_is_drained_until_it_asks_no_more(void **state)
+TEST(a_gpu_whose_driver_asks_for_a_reset_is_drained_until_it_asks_no_more)
 {
     struct gpu gpu = { 0 };
     const struct gpu_observation wanted = {
@@ -132,7 +132,7 @@ static void a_gpu_whose_driver_asks_for_a_reset_is_drained_until_it_asks_no_more
     assert_int_equal(looks_to_return(&gpu, fine), 61);
 }
 
-static void a_driver_that_goes_on_asking_drains_no_gpu_that_somebody_resumed(void **state)
+TEST(a_driver_that_goes_on_asking_drains_no_gpu_that_somebody_resumed)
 {
     struct gpu gpu = { 0 };
     const struct gpu_observation wanted = { .is_recovery_known = true, .is_recovery_wanted = true };
@@ -143,7 +143,7 @@ static void a_driver_that_goes_on_asking_drains_no_gpu_that_somebody_resumed(voi
     assert_int_equal(observe(&gpu, wanted), HEALTH_DRAIN);
 }
 
-static void a_gpu_that_needs_a_reset_returns_only_after_one(void **state)
+TEST(a_gpu_that_needs_a_reset_returns_only_after_one)
 {
     struct gpu gpu = { 0 };
     (void)after_xid(&gpu, 95);
@@ -153,14 +153,14 @@ static void a_gpu_that_needs_a_reset_returns_only_after_one(void **state)
     assert_int_equal(looks_to_return(&gpu, (struct gpu_observation){ .energy_mj = 9000 }), 60);
 }
 
-static void an_error_of_the_hardware_waits_for_somebody(void **state)
+TEST(an_error_of_the_hardware_waits_for_somebody)
 {
     struct gpu gpu = { 0 };
     (void)after_xid(&gpu, 64);
     assert_int_equal(looks_to_return(&gpu, (struct gpu_observation){ .energy_mj = 10 }), 1000);
 }
 
-static void a_gpu_that_vanished_returns_when_it_is_seen_for_some_seconds(void **state)
+TEST(a_gpu_that_vanished_returns_when_it_is_seen_for_some_seconds)
 {
     struct gpu gpu = { 0 };
     assert_int_equal(observe(&gpu, (struct gpu_observation){ .is_lost = true }), HEALTH_DRAIN);
@@ -171,7 +171,7 @@ static void a_gpu_that_vanished_returns_when_it_is_seen_for_some_seconds(void **
     assert_int_equal(looks_to_return(&gpu, (struct gpu_observation){ .is_held = true }), 4);
 }
 
-static void what_a_job_leaves_is_a_fault_when_it_lasts(void **state)
+TEST(what_a_job_leaves_is_a_fault_when_it_lasts)
 {
     struct gpu gpu = { 0 };
     int count = 1;
@@ -183,7 +183,7 @@ static void what_a_job_leaves_is_a_fault_when_it_lasts(void **state)
     assert_int_equal(looks_to_return(&gpu, (struct gpu_observation){ 0 }), 61);
 }
 
-static void what_goes_soon_is_no_fault(void **state)
+TEST(what_goes_soon_is_no_fault)
 {
     struct gpu gpu = { 0 };
     (void)observe(&gpu, (struct gpu_observation){ .is_unclean = true });
@@ -193,25 +193,4 @@ static void what_goes_soon_is_no_fault(void **state)
     (void)observe(&gpu, (struct gpu_observation){ 0 });
     for (int i = 0; i < 29; i++)
         assert_int_equal(observe(&gpu, (struct gpu_observation){ .is_unclean = true }), HEALTH_STAYS);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_error_of_the_device_drains_and_one_of_the_application_does_not),
-        cmocka_unit_test(of_several_errors_the_worst_counts),
-        cmocka_unit_test(an_error_is_judged_once),
-        cmocka_unit_test(an_error_after_the_clock_was_set_back_is_judged),
-        cmocka_unit_test(a_contained_error_is_over_when_the_gpu_was_well_and_unused_for_long),
-        cmocka_unit_test(a_gpu_that_is_not_clean_does_not_return),
-        cmocka_unit_test(a_second_error_begins_the_wait_anew),
-        cmocka_unit_test(a_gpu_that_needs_a_reset_returns_only_after_one),
-        cmocka_unit_test(a_gpu_whose_driver_asks_for_a_reset_is_drained_until_it_asks_no_more),
-        cmocka_unit_test(a_driver_that_goes_on_asking_drains_no_gpu_that_somebody_resumed),
-        cmocka_unit_test(an_error_of_the_hardware_waits_for_somebody),
-        cmocka_unit_test(a_gpu_that_vanished_returns_when_it_is_seen_for_some_seconds),
-        cmocka_unit_test(what_a_job_leaves_is_a_fault_when_it_lasts),
-        cmocka_unit_test(what_goes_soon_is_no_fault),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 
 #define GIB (1ULL << 30)
 
-static void last_report_of_the_output_is_the_proof(void **state)
+TEST(last_report_of_the_output_is_the_proof)
 {
     static const struct {
         const char *tail, *line;
@@ -31,7 +31,7 @@ static void last_report_of_the_output_is_the_proof(void **state)
 }
 
 /* As users have reported them for these frameworks. */
-static void reports_of_frameworks_are_recognised(void **state)
+TEST(reports_of_frameworks_are_recognised)
 {
     static const char *const of_gpus[] = {
         "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.70 GiB. GPU 0 has a total "
@@ -65,7 +65,6 @@ static void reports_of_frameworks_are_recognised(void **state)
         "MemoryError: Unable to allocate 14.9 GiB for an array with shape (2000000000,) and data type "
         "float64",
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(of_gpus) / sizeof(of_gpus[0]); i++) {
         char *line = gpu_oom_line(of_gpus[i]);
         assert_non_null(line);
@@ -75,7 +74,7 @@ static void reports_of_frameworks_are_recognised(void **state)
         assert_null(gpu_oom_line(others[i]));
 }
 
-static void factor_and_bound_are_read_or_refused(void **state)
+TEST(factor_and_bound_are_read_or_refused)
 {
     static const char *const bad[] = { "", "x", "1", "1.05", "11", "nan", "-2", "1.5,", "1.5,80G",
         "1.5,max=", "1.5,max=x", "x1.5,max=1G,max=2G" };
@@ -91,7 +90,7 @@ static void factor_and_bound_are_read_or_refused(void **state)
     assert_int_equal(retry.max_bytes, 0);
 }
 
-static void next_try_asks_for_more_until_it_has_the_whole_gpu(void **state)
+TEST(next_try_asks_for_more_until_it_has_the_whole_gpu)
 {
     static const struct {
         const char *retry;
@@ -133,15 +132,4 @@ static void next_try_asks_for_more_until_it_has_the_whole_gpu(void **state)
         assert_int_equal(larger.gpus, 1);
         job_ask_clear(&larger);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(last_report_of_the_output_is_the_proof),
-        cmocka_unit_test(reports_of_frameworks_are_recognised),
-        cmocka_unit_test(factor_and_bound_are_read_or_refused),
-        cmocka_unit_test(next_try_asks_for_more_until_it_has_the_whole_gpu),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,6 +27,8 @@ static int drop_job(void **state)
     return 0;
 }
 
+#define CASE(name, job) TEST_ON(name, struct job *job, make_job, drop_job)
+
 static enum idle_level judge(const struct idle_policy *policy, struct job *job, int64_t idle_minutes)
 {
     bool is_over = false;
@@ -35,32 +37,30 @@ static enum idle_level judge(const struct idle_policy *policy, struct job *job, 
     return level;
 }
 
-static void a_job_is_told_first_and_yields_later(void **state)
+CASE(a_job_is_told_first_and_yields_later, job)
 {
-    assert_int_equal(judge(&site, *state, 0), IDLE_NONE);
-    assert_int_equal(judge(&site, *state, 29), IDLE_NONE);
-    assert_int_equal(judge(&site, *state, 30), IDLE_WARNED);
-    assert_int_equal(judge(&site, *state, 119), IDLE_WARNED);
-    assert_int_equal(judge(&site, *state, 120), IDLE_YIELDS);
+    assert_int_equal(judge(&site, job, 0), IDLE_NONE);
+    assert_int_equal(judge(&site, job, 29), IDLE_NONE);
+    assert_int_equal(judge(&site, job, 30), IDLE_WARNED);
+    assert_int_equal(judge(&site, job, 119), IDLE_WARNED);
+    assert_int_equal(judge(&site, job, 120), IDLE_YIELDS);
 }
 
-static void nothing_follows_where_nobody_wants_it(void **state)
+CASE(nothing_follows_where_nobody_wants_it, job)
 {
     const struct idle_policy none = { 0 };
-    assert_int_equal(judge(&none, *state, 100000), IDLE_NONE);
+    assert_int_equal(judge(&none, job, 100000), IDLE_NONE);
 }
 
-static void an_exempt_job_may_be_idle_for_ever(void **state)
+CASE(an_exempt_job_may_be_idle_for_ever, job)
 {
-    struct job *job = *state;
     job_set_ask(job, &(struct job_ask){ .gpus = 1, .idle_ok = true });
     assert_int_equal(judge(&strict, job, 100000), IDLE_NONE);
     assert_int_equal(idle_end_ms(&strict, job), 0);
 }
 
-static void only_running_jobs_whose_gpus_are_all_seen_are_judged(void **state)
+CASE(only_running_jobs_whose_gpus_are_all_seen_are_judged, job)
 {
-    struct job *job = *state;
     job->state = JOB_STOPPING;
     assert_int_equal(judge(&site, job, 200), IDLE_NONE);
     job->state = JOB_RUNNING;
@@ -70,9 +70,8 @@ static void only_running_jobs_whose_gpus_are_all_seen_are_judged(void **state)
     assert_int_equal(judge(&site, job, 200), IDLE_NONE);
 }
 
-static void the_shorter_of_the_sites_and_the_jobs_own_time_ends_it(void **state)
+CASE(the_shorter_of_the_sites_and_the_jobs_own_time_ends_it, job)
 {
-    struct job *job = *state;
     assert_int_equal(idle_end_ms(&site, job), 0);
     job_set_ask(job, &(struct job_ask){ .gpus = 1, .idle_timeout_ms = 20 * MINUTE });
     assert_int_equal(idle_end_ms(&site, job), 20 * MINUTE);
@@ -81,9 +80,8 @@ static void the_shorter_of_the_sites_and_the_jobs_own_time_ends_it(void **state)
     assert_int_equal(idle_end_ms(&strict, job), 60 * MINUTE);
 }
 
-static void a_job_is_told_before_it_is_ended(void **state)
+CASE(a_job_is_told_before_it_is_ended, job)
 {
-    struct job *job = *state;
     bool is_over = false;
     job_set_ask(job, &(struct job_ask){ .gpus = 1, .idle_timeout_ms = 20 * MINUTE });
     assert_int_equal(judge(&site, job, 14), IDLE_NONE);
@@ -96,9 +94,8 @@ static void a_job_is_told_before_it_is_ended(void **state)
     assert_true(is_over);
 }
 
-static void a_job_that_could_not_be_told_in_time_still_gets_its_notice(void **state)
+CASE(a_job_that_could_not_be_told_in_time_still_gets_its_notice, job)
 {
-    struct job *job = *state;
     bool is_over = false;
     assert_int_equal(judge(&strict, job, 500), IDLE_WARNED);
     job->idle_level = IDLE_WARNED;
@@ -109,28 +106,10 @@ static void a_job_that_could_not_be_told_in_time_still_gets_its_notice(void **st
     assert_true(is_over);
 }
 
-static void levels_have_names(void **state)
+CASE(levels_have_names, job)
 {
-    (void)state;
     assert_null(idle_level_name(IDLE_NONE));
     assert_string_equal(idle_level_name(IDLE_WARNED), "told");
     assert_string_equal(idle_level_name(IDLE_YIELDS), "yields");
     assert_null(idle_level_name(IDLE_LEVELS));
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, make_job, drop_job)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_job_is_told_first_and_yields_later),
-        CASE(nothing_follows_where_nobody_wants_it),
-        CASE(an_exempt_job_may_be_idle_for_ever),
-        CASE(only_running_jobs_whose_gpus_are_all_seen_are_judged),
-        CASE(the_shorter_of_the_sites_and_the_jobs_own_time_ends_it),
-        CASE(a_job_is_told_before_it_is_ended),
-        CASE(a_job_that_could_not_be_told_in_time_still_gets_its_notice),
-        CASE(levels_have_names),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

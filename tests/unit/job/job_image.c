@@ -2,20 +2,19 @@
 #include "job/image.h"
 #include "unit_test.h"
 
-static void names_that_a_runtime_could_misread_are_refused(void **state)
+TEST(names_that_a_runtime_could_misread_are_refused)
 {
     static const char *const good[] = { "net", "docker://nvcr.io/nvidia/pytorch:24.05-py3", "/a/net.sif",
         "lab/net@sha256:00ff", "größe" };
     static const char *const bad[] = { "", "-v", "--privileged", "a b", "a\tb", "a\nb", "a\177" };
     struct error err = { 0 };
-    (void)state;
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
         assert_int_equal(image_check_name(good[i], &err), 0);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         assert_true(image_check_name(bad[i], &err) < 0);
 }
 
-static void a_mount_has_up_to_three_parts(void **state)
+TEST(a_mount_has_up_to_three_parts)
 {
     static const struct {
         const char *text, *source, *target;
@@ -29,7 +28,6 @@ static void a_mount_has_up_to_three_parts(void **state)
     static const char *const bad[] = { "", ":", "data", "data:/set", "/data:set", "/data:/", "/data://",
         "/data:/set:", "/data:/set:z", "/data:/set:ro:x", "/a,b", "/a\nb:/c" };
     struct error err = { 0 };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct image_mount mount = { 0 };
         assert_int_equal(image_mount_parse(rows[i].text, &mount, &err), 0);
@@ -45,21 +43,10 @@ static void a_mount_has_up_to_three_parts(void **state)
     }
 }
 
-static void files_of_apptainer_are_known_by_their_ends(void **state)
+TEST(files_of_apptainer_are_known_by_their_ends)
 {
-    (void)state;
     assert_true(image_is_sif("/a/net.sif"));
     assert_true(image_is_sif("net.sqsh"));
     assert_false(image_is_sif(".sif"));
     assert_false(image_is_sif("net.sif:1"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_that_a_runtime_could_misread_are_refused),
-        cmocka_unit_test(a_mount_has_up_to_three_parts),
-        cmocka_unit_test(files_of_apptainer_are_known_by_their_ends),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,9 +13,8 @@ static char *name_of(const struct inherited_variable *row)
     return is_prefix ? xasprintf("%.*sX", (int)length - 1, row->name) : xstrdup(row->name);
 }
 
-static void each_variable_of_the_table_is_left_out_in_a_job(void **state)
+TEST(each_variable_of_the_table_is_left_out_in_a_job)
 {
-    (void)state;
     for (const struct inherited_variable *row = inherited_variables; row->name != NULL; row++) {
         _cleanup_strings_ struct strings env = { 0 };
         _cleanup_free_ char *name = name_of(row);
@@ -31,9 +30,8 @@ static void each_variable_of_the_table_is_left_out_in_a_job(void **state)
     }
 }
 
-static void outside_a_job_each_variable_stays(void **state)
+TEST(outside_a_job_each_variable_stays)
 {
-    (void)state;
     for (const struct inherited_variable *row = inherited_variables; row->name != NULL; row++) {
         _cleanup_strings_ struct strings env = { 0 };
         _cleanup_free_ char *name = name_of(row);
@@ -46,11 +44,10 @@ static void outside_a_job_each_variable_stays(void **state)
     }
 }
 
-static void names_that_others_use_stay_without_their_sign(void **state)
+TEST(names_that_others_use_stay_without_their_sign)
 {
     static const char *const names[] = { "MASTER_ADDR", "RANK", "WORLD_SIZE", "NNODES", "PET_NNODES",
         "ENVIRONMENT", "NCCL_SOCKET_IFNAME", "OMPI_MCA_btl", "MGPU_PAGER", "MGPU_SOCKET" };
-    (void)state;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         _cleanup_strings_ struct strings env = { 0 };
         strings_set_env(&env, "MGPU_JOB_ID", "7");
@@ -61,9 +58,8 @@ static void names_that_others_use_stay_without_their_sign(void **state)
     }
 }
 
-static void a_command_of_salloc_is_in_a_job_and_one_of_another_cluster_is_not(void **state)
+TEST(a_command_of_salloc_is_in_a_job_and_one_of_another_cluster_is_not)
 {
-    (void)state;
     for (int is_ours = 0; is_ours < 2; is_ours++) {
         _cleanup_strings_ struct strings env = { 0 };
         strings_set_env(&env, "SLURM_JOB_ID", "7");
@@ -71,15 +67,4 @@ static void a_command_of_salloc_is_in_a_job_and_one_of_another_cluster_is_not(vo
         inherited_drop(&env);
         assert_int_equal(env.count, is_ours ? 0 : 2);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_variable_of_the_table_is_left_out_in_a_job),
-        cmocka_unit_test(outside_a_job_each_variable_stays),
-        cmocka_unit_test(names_that_others_use_stay_without_their_sign),
-        cmocka_unit_test(a_command_of_salloc_is_in_a_job_and_one_of_another_cluster_is_not),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

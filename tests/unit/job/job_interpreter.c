@@ -5,7 +5,7 @@
 #include "job/interpreter.h"
 #include "unit_test.h"
 
-static void the_first_line_says_what_runs_a_text(void **state)
+TEST(the_first_line_says_what_runs_a_text)
 {
     static const struct {
         const char *text, *words;
@@ -22,7 +22,6 @@ static void the_first_line_says_what_runs_a_text(void **state)
         { "#!/opt/my.venv/bin/python3.11\n", "/opt/my.venv/bin/python3.11", true },
         { "#!/opt/python/bin/ruby\n", "/opt/python/bin/ruby", false },
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         _cleanup_strings_ struct strings words = { 0 };
         interpreter_add(rows[i].text, &words);
@@ -30,12 +29,4 @@ static void the_first_line_says_what_runs_a_text(void **state)
         if (strcmp(found, rows[i].words) != 0 || interpreter_is_python(&words) != rows[i].is_python)
             fail_msg("%s: %s", rows[i].text, found);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_line_says_what_runs_a_text),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

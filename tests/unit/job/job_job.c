@@ -57,9 +57,10 @@ static int free_job(void **state)
     return 0;
 }
 
-static void a_submitted_job_is_queued_and_holds_nothing(void **state)
+#define CASE(name, job) TEST_ON(name, struct job *job, make_job, free_job)
+
+CASE(a_submitted_job_is_queued_and_holds_nothing, job)
 {
-    const struct job *job = *state;
     assert_int_equal(job->state, JOB_QUEUED);
     assert_int_equal(job->uid, 1000);
     assert_int_equal(job->gid, 1001);
@@ -69,22 +70,20 @@ static void a_submitted_job_is_queued_and_holds_nothing(void **state)
     assert_int_equal(job->submitted_ms, 1000 + EVENT_SUBMITTED);
 }
 
-static void a_submission_replaces_the_request_of_the_specification(void **state)
+TEST(a_submission_replaces_the_request_of_the_specification)
 {
     struct job_spec spec = { .ask.gpus = 1 };
     struct job_ask completed = { .gpus = 1, .time_limit_ms = 600000 };
     _cleanup_(job_freep) struct job *job = job_new(42, &spec);
     struct job_event event = make_event(EVENT_SUBMITTED, 0);
     struct error err = { 0 };
-    (void)state;
     event.ask = (struct record_list){ .items = &completed, .count = 1 }; // borrowed
     assert_int_equal(job_apply(job, &event, &err), 0);
     assert_int_equal(job->ask->time_limit_ms, 600000);
 }
 
-static void an_allocated_job_holds_its_gpus_in_the_order_given(void **state)
+CASE(an_allocated_job_holds_its_gpus_in_the_order_given, job)
 {
-    struct job *job = *state;
     allocate(job, 1);
     assert_int_equal(job->state, JOB_STARTING);
     assert_int_equal(job->attempt, 1);
@@ -94,9 +93,8 @@ static void an_allocated_job_holds_its_gpus_in_the_order_given(void **state)
     assert_string_equal(job->node, "box");
 }
 
-static void a_returned_job_gives_everything_back_and_queues_again(void **state)
+CASE(a_returned_job_gives_everything_back_and_queues_again, job)
 {
-    struct job *job = *state;
     allocate(job, 1);
     struct job_event event = make_event(EVENT_RETURNED, 1);
     event.text = xstrdup("the node was restarting");
@@ -110,9 +108,8 @@ static void a_returned_job_gives_everything_back_and_queues_again(void **state)
     assert_int_equal(job->attempt, 2);
 }
 
-static void a_job_whose_gate_never_opened_is_as_if_never_started(void **state)
+CASE(a_job_whose_gate_never_opened_is_as_if_never_started, job)
 {
-    struct job *job = *state;
     allocate(job, 1);
     apply(job, make_event(EVENT_STARTED, 1));
     assert_int_equal(job->state, JOB_RUNNING);
@@ -121,9 +118,8 @@ static void a_job_whose_gate_never_opened_is_as_if_never_started(void **state)
     assert_int_equal(job->started_ms, 0);
 }
 
-static void idleness_lasts_as_long_as_the_attempt(void **state)
+CASE(idleness_lasts_as_long_as_the_attempt, job)
 {
-    struct job *job = *state;
     allocate(job, 1);
     apply(job, make_event(EVENT_STARTED, 1));
     struct job_event event = make_event(EVENT_IDLE, 1);
@@ -144,9 +140,8 @@ static void idleness_lasts_as_long_as_the_attempt(void **state)
     assert_true(job->ask->preemptible);
 }
 
-static void idleness_of_another_attempt_or_an_unknown_level_is_refused(void **state)
+CASE(idleness_of_another_attempt_or_an_unknown_level_is_refused, job)
 {
-    struct job *job = *state;
     struct error err = { 0 };
     allocate(job, 1);
     apply(job, make_event(EVENT_STARTED, 1));
@@ -158,9 +153,8 @@ static void idleness_of_another_attempt_or_an_unknown_level_is_refused(void **st
     assert_int_equal(job->idle_level, IDLE_NONE);
 }
 
-static void an_ended_job_keeps_what_is_to_be_shown(void **state)
+CASE(an_ended_job_keeps_what_is_to_be_shown, job)
 {
-    struct job *job = *state;
     allocate(job, 1);
     struct job_event started = make_event(EVENT_STARTED, 1);
     started.log_path = xstrdup("/log");
@@ -180,9 +174,8 @@ static void an_ended_job_keeps_what_is_to_be_shown(void **state)
     assert_int_equal(job->grants.count, 2);
 }
 
-static void what_belongs_to_an_attempt_is_there_from_the_first_one_on(void **state)
+CASE(what_belongs_to_an_attempt_is_there_from_the_first_one_on, job)
 {
-    struct job *job = *state;
     assert_null(job->run);
     assert_null(job_run(job)->boot_id);
     assert_int_equal(job_node_count(job), 0);
@@ -191,9 +184,8 @@ static void what_belongs_to_an_attempt_is_there_from_the_first_one_on(void **sta
     assert_string_equal(job_run(job)->boot_id, "boot");
 }
 
-static void a_queued_job_that_is_stopped_is_done_at_once(void **state)
+CASE(a_queued_job_that_is_stopped_is_done_at_once, job)
 {
-    struct job *job = *state;
     struct job_event event = make_event(EVENT_STOP, 0);
     event.uid = 1000;
     apply(job, event);
@@ -202,9 +194,8 @@ static void a_queued_job_that_is_stopped_is_done_at_once(void **state)
     assert_int_equal(job->stopped_by, 1000);
 }
 
-static void a_stop_before_the_verdict_ends_as_cancelled_without_running(void **state)
+CASE(a_stop_before_the_verdict_ends_as_cancelled_without_running, job)
 {
-    struct job *job = *state;
     allocate(job, 1);
     apply(job, make_event(EVENT_STOP, 1));
     assert_int_equal(job->state, JOB_STOPPING);
@@ -214,9 +205,8 @@ static void a_stop_before_the_verdict_ends_as_cancelled_without_running(void **s
     assert_int_equal(job->started_ms, 0);
 }
 
-static void a_refused_event_changes_nothing(void **state)
+CASE(a_refused_event_changes_nothing, job)
 {
-    struct job *job = *state;
     struct error err = { 0 };
     allocate(job, 1);
     const struct job before = *job;
@@ -233,17 +223,15 @@ static void a_refused_event_changes_nothing(void **state)
     assert_memory_equal(job, &before, sizeof(before));
 }
 
-static void an_attempt_number_is_never_skipped(void **state)
+CASE(an_attempt_number_is_never_skipped, job)
 {
-    struct job *job = *state;
     struct job_event event = make_event(EVENT_ALLOCATED, 2);
     assert_int_equal(job_apply(job, &event, NULL), -EPROTO);
     assert_int_equal(job->state, JOB_QUEUED);
 }
 
-static void the_invariant_notices_what_must_not_be(void **state)
+CASE(the_invariant_notices_what_must_not_be, job)
 {
-    struct job *job = *state;
     struct error err = { 0 };
     job->token = 5;
     assert_int_equal(job_invariant(job, &err), -EBADMSG);
@@ -263,9 +251,8 @@ static void the_invariant_notices_what_must_not_be(void **state)
     assert_int_equal(job_invariant(job, &err), 0);
 }
 
-static void a_job_that_gives_way_goes_back_and_runs_again(void **state)
+CASE(a_job_that_gives_way_goes_back_and_runs_again, job)
 {
-    struct job *job = *state;
     allocate(job, 1);
     apply(job, make_event(EVENT_STARTED, 1));
     struct job_event preempted = make_event(EVENT_PREEMPTED, 1);
@@ -283,9 +270,8 @@ static void a_job_that_gives_way_goes_back_and_runs_again(void **state)
     assert_int_equal(job->state, JOB_STARTING);
 }
 
-static void a_job_that_gives_way_before_it_ran_goes_back_too(void **state)
+CASE(a_job_that_gives_way_before_it_ran_goes_back_too, job)
 {
-    struct job *job = *state;
     allocate(job, 1);
     apply(job, make_event(EVENT_PREEMPTED, 1));
     apply(job, make_event(EVENT_RETURNED, 1));
@@ -294,9 +280,8 @@ static void a_job_that_gives_way_before_it_ran_goes_back_too(void **state)
     assert_int_equal(job->preemptions, 1);
 }
 
-static void a_job_that_ends_while_it_gives_way_is_done(void **state)
+CASE(a_job_that_ends_while_it_gives_way_is_done, job)
 {
-    struct job *job = *state;
     allocate(job, 1);
     apply(job, make_event(EVENT_PREEMPTED, 1));
     struct job_event ended = make_event(EVENT_ENDED, 1);
@@ -306,9 +291,8 @@ static void a_job_that_ends_while_it_gives_way_is_done(void **state)
     assert_int_equal(job->preemptions, 0);
 }
 
-static void a_cancel_wins_over_going_back(void **state)
+CASE(a_cancel_wins_over_going_back, job)
 {
-    struct job *job = *state;
     struct error err = { 0 };
     allocate(job, 1);
     apply(job, make_event(EVENT_STARTED, 1));
@@ -323,9 +307,8 @@ static void a_cancel_wins_over_going_back(void **state)
     assert_int_equal(job->end, END_CANCELLED);
 }
 
-static void a_stop_gives_the_end_that_it_names(void **state)
+CASE(a_stop_gives_the_end_that_it_names, job)
 {
-    struct job *job = *state;
     struct job_event event = make_event(EVENT_STOP, 0);
     event.reason = END_DEADLINE;
     apply(job, event);
@@ -335,9 +318,8 @@ static void a_stop_gives_the_end_that_it_names(void **state)
     assert_int_equal(job_apply(job, &wrong, NULL), -EPROTO);
 }
 
-static void a_stop_that_is_about_an_attempt_that_never_ran_is_void(void **state)
+CASE(a_stop_that_is_about_an_attempt_that_never_ran_is_void, job)
 {
-    struct job *job = *state;
     struct error err = { 0 };
     allocate(job, 1);
     apply(job, make_event(EVENT_STARTED, 1));
@@ -359,9 +341,8 @@ static void a_stop_that_is_about_an_attempt_that_never_ran_is_void(void **state)
     assert_int_equal(job->end, END_CANCELLED);
 }
 
-static void a_time_limit_is_remembered_until_the_attempt_is_over(void **state)
+CASE(a_time_limit_is_remembered_until_the_attempt_is_over, job)
 {
-    struct job *job = *state;
     allocate(job, 1);
     apply(job, make_event(EVENT_STARTED, 1));
     struct job_event stop = make_event(EVENT_STOP, 1);
@@ -371,9 +352,8 @@ static void a_time_limit_is_remembered_until_the_attempt_is_over(void **state)
     assert_int_equal(job->end, END_NONE);
 }
 
-static void a_second_stop_changes_the_terms_and_not_the_end(void **state)
+CASE(a_second_stop_changes_the_terms_and_not_the_end, job)
 {
-    struct job *job = *state;
     allocate(job, 1);
     apply(job, make_event(EVENT_STARTED, 1));
     struct job_event stop = make_event(EVENT_STOP, 1);
@@ -394,9 +374,8 @@ static void a_second_stop_changes_the_terms_and_not_the_end(void **state)
     assert_int_equal(job_run(job)->stop_terms, 0);
 }
 
-static void a_held_job_does_not_start_until_every_hold_is_gone(void **state)
+CASE(a_held_job_does_not_start_until_every_hold_is_gone, job)
 {
-    struct job *job = *state;
     struct error err = { 0 };
     struct job_event held = make_event(EVENT_HELD, 0), released = make_event(EVENT_RELEASED, 0);
     held.hold = HOLD_USER | HOLD_ADMIN;
@@ -413,9 +392,8 @@ static void a_held_job_does_not_start_until_every_hold_is_gone(void **state)
     assert_int_equal(job_apply(job, &held, NULL), -EPROTO);
 }
 
-static void an_edit_replaces_the_request_while_the_job_waits(void **state)
+CASE(an_edit_replaces_the_request_while_the_job_waits, job)
 {
-    struct job *job = *state;
     struct job_ask ask = { .gpus = 2, .priority = 9, .after = (char *)(uintptr_t) "41" };
     struct job_event edited = make_event(EVENT_EDITED, 0);
     assert_int_equal(job_apply(job, &edited, NULL), -EPROTO);
@@ -432,9 +410,8 @@ static void an_edit_replaces_the_request_while_the_job_waits(void **state)
     assert_int_equal(job_apply(job, &edited, NULL), -EPROTO);
 }
 
-static void what_is_booked_on_the_nodes_is_kept_until_it_is_given_back(void **state)
+CASE(what_is_booked_on_the_nodes_is_kept_until_it_is_given_back, job)
 {
-    struct job *job = *state;
     struct job_event event = make_event(EVENT_ALLOCATED, 1);
     event.token = 1;
     event.node = xstrdup("a");
@@ -455,9 +432,8 @@ static void what_is_booked_on_the_nodes_is_kept_until_it_is_given_back(void **st
     assert_int_equal(job_run(job)->memory, 0);
 }
 
-static void an_attempt_on_several_nodes_knows_them_in_order_of_rank(void **state)
+CASE(an_attempt_on_several_nodes_knows_them_in_order_of_rank, job)
 {
-    struct job *job = *state;
     struct job_event event = make_event(EVENT_ALLOCATED, 1);
     event.token = 1;
     event.node = xstrdup("a");
@@ -485,22 +461,20 @@ static void an_attempt_on_several_nodes_knows_them_in_order_of_rank(void **state
     assert_int_equal(job_node_count(job), 0);
 }
 
-static void several_nodes_begin_with_the_one_that_the_event_names(void **state)
+CASE(several_nodes_begin_with_the_one_that_the_event_names, job)
 {
-    struct job *job = *state;
     struct error err = { 0 };
-    struct job_event event = make_event(EVENT_ALLOCATED, 1);
+    _cleanup_(job_event_clear) struct job_event event = make_event(EVENT_ALLOCATED, 1);
     event.token = 1;
     event.node = xstrdup("a");
     job_nodes_add(&event.nodes, "b", "boot-b");
     assert_int_equal(job_apply(job, &event, &err), -EPROTO);
     job_nodes_add(&event.nodes, "a", "boot-a");
     assert_int_equal(job_apply(job, &event, &err), -EPROTO);
-    job_event_clear(&event);
 }
 
 /* Random events, most of them wrong: whatever is accepted keeps the invariant and ends for good. */
-static void no_order_of_events_breaks_the_invariant(void **state)
+TEST(no_order_of_events_breaks_the_invariant)
 {
     uint32_t random = 12345;
     for (int round = 0; round < 500; round++) {
@@ -528,41 +502,4 @@ static void no_order_of_events_breaks_the_invariant(void **state)
         }
         job_free(job);
     }
-}
-
-#define with_job(test) cmocka_unit_test_setup_teardown(test, make_job, free_job)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        with_job(a_submitted_job_is_queued_and_holds_nothing),
-        cmocka_unit_test(a_submission_replaces_the_request_of_the_specification),
-        with_job(an_allocated_job_holds_its_gpus_in_the_order_given),
-        with_job(a_returned_job_gives_everything_back_and_queues_again),
-        with_job(a_job_whose_gate_never_opened_is_as_if_never_started),
-        with_job(idleness_lasts_as_long_as_the_attempt),
-        with_job(idleness_of_another_attempt_or_an_unknown_level_is_refused),
-        with_job(an_ended_job_keeps_what_is_to_be_shown),
-        with_job(what_belongs_to_an_attempt_is_there_from_the_first_one_on),
-        with_job(a_queued_job_that_is_stopped_is_done_at_once),
-        with_job(a_stop_before_the_verdict_ends_as_cancelled_without_running),
-        with_job(a_refused_event_changes_nothing),
-        with_job(an_attempt_number_is_never_skipped),
-        with_job(the_invariant_notices_what_must_not_be),
-        with_job(a_job_that_gives_way_goes_back_and_runs_again),
-        with_job(a_job_that_gives_way_before_it_ran_goes_back_too),
-        with_job(a_job_that_ends_while_it_gives_way_is_done),
-        with_job(a_cancel_wins_over_going_back),
-        with_job(a_stop_gives_the_end_that_it_names),
-        with_job(a_stop_that_is_about_an_attempt_that_never_ran_is_void),
-        with_job(a_time_limit_is_remembered_until_the_attempt_is_over),
-        with_job(a_second_stop_changes_the_terms_and_not_the_end),
-        with_job(a_held_job_does_not_start_until_every_hold_is_gone),
-        with_job(an_edit_replaces_the_request_while_the_job_waits),
-        with_job(what_is_booked_on_the_nodes_is_kept_until_it_is_given_back),
-        with_job(an_attempt_on_several_nodes_knows_them_in_order_of_rank),
-        with_job(several_nodes_begin_with_the_one_that_the_event_names),
-        cmocka_unit_test(no_order_of_events_breaks_the_invariant),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 #include "job/state.h"
 #include "unit_test.h"
 
-static void a_launch_spec_comes_back_from_its_bytes(void **state)
+TEST(a_launch_spec_comes_back_from_its_bytes)
 {
     struct launch_spec spec = { .id.job = 42,
         .id.attempt = 2,
@@ -47,7 +47,7 @@ static void a_launch_spec_comes_back_from_its_bytes(void **state)
     assert_int_equal(launch_ask(&back)->grace_ms, 0);
 }
 
-static void an_exit_record_comes_back_from_its_bytes(void **state)
+TEST(an_exit_record_comes_back_from_its_bytes)
 {
     char path[] = "/home/ana/42.log", text[] = "chdir: Permission denied";
     const struct launch_exit ended = { .id.job = 42,
@@ -69,7 +69,7 @@ static void an_exit_record_comes_back_from_its_bytes(void **state)
     record_clear(&launch_exit_record, &back);
 }
 
-static void the_time_since_an_end_needs_its_boot_clock(void **state)
+TEST(the_time_since_an_end_needs_its_boot_clock)
 {
     struct launch_exit ended = { .ended_wall_ms = 900 };
     assert_int_equal(launch_exit_ago_ms(&ended, 1000), 0);
@@ -81,7 +81,7 @@ static void the_time_since_an_end_needs_its_boot_clock(void **state)
     assert_int_equal(launch_exit_ago_ms(&ended, 1000), 0);
 }
 
-static void a_started_record_is_not_taken_for_an_exit_record(void **state)
+TEST(a_started_record_is_not_taken_for_an_exit_record)
 {
     const struct launch_started started = { .id.job = 42, .shepherd_pid = 100, .init_pid = 101 };
     struct launch_exit ended;
@@ -90,7 +90,7 @@ static void a_started_record_is_not_taken_for_an_exit_record(void **state)
     assert_true(record_decode(&launch_exit_record, bytes.bytes, bytes.length, &ended, NULL) < 0);
 }
 
-static void all_records_name_the_attempt_by_the_same_tags(void **state)
+TEST(all_records_name_the_attempt_by_the_same_tags)
 {
     const struct record_type *types[] = { &launch_spec_record, &launch_started_record, &launch_exit_record };
     static const char *const names[] = { "job", "attempt", "step", "rank", "token" };
@@ -101,7 +101,7 @@ static void all_records_name_the_attempt_by_the_same_tags(void **state)
         }
 }
 
-static void no_tag_is_used_twice(void **state)
+TEST(no_tag_is_used_twice)
 {
     const struct record_type *types[] = { &launch_spec_record, &launch_started_record, &launch_exit_record };
     for (size_t t = 0; t < 3; t++)
@@ -110,7 +110,7 @@ static void no_tag_is_used_twice(void **state)
                 assert_int_not_equal(types[t]->fields[i].tag, types[t]->fields[k].tag);
 }
 
-static void only_variables_that_are_there_are_told_the_port(void **state)
+TEST(only_variables_that_are_there_are_told_the_port)
 {
     _cleanup_strings_ struct strings variables = { 0 };
     strings_set_env(&variables, "MASTER_PORT", "29500");
@@ -119,25 +119,10 @@ static void only_variables_that_are_there_are_told_the_port(void **state)
     assert_null(strings_get_env(&variables, "PET_MASTER_PORT"));
 }
 
-static void the_start_of_an_older_record_is_estimated(void **state)
+TEST(the_start_of_an_older_record_is_estimated)
 {
     const struct launch_started now = { .wall_ms = 9000, .boot_ms = 70 }, old = { .wall_ms = 9000 };
     assert_true(launch_started_boot_ms(&now, 500, 20000) == 70);
     assert_true(launch_started_boot_ms(&old, 500, 9100) == 400);
     assert_true(launch_started_boot_ms(&old, 500, 8000) == 500); // a clock that was set back
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_launch_spec_comes_back_from_its_bytes),
-        cmocka_unit_test(an_exit_record_comes_back_from_its_bytes),
-        cmocka_unit_test(the_time_since_an_end_needs_its_boot_clock),
-        cmocka_unit_test(a_started_record_is_not_taken_for_an_exit_record),
-        cmocka_unit_test(all_records_name_the_attempt_by_the_same_tags),
-        cmocka_unit_test(no_tag_is_used_twice),
-        cmocka_unit_test(the_start_of_an_older_record_is_estimated),
-        cmocka_unit_test(only_variables_that_are_there_are_told_the_port),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 #include "job/notify.h"
 #include "unit_test.h"
 
-static void a_target_is_known_by_how_it_begins(void **state)
+TEST(a_target_is_known_by_how_it_begins)
 {
     static const struct {
         const char *text;
@@ -33,7 +33,7 @@ static void a_target_is_known_by_how_it_begins(void **state)
     }
 }
 
-static void a_bad_target_is_refused(void **state)
+TEST(a_bad_target_is_refused)
 {
     static const char *const wrong[] = { "", " ", "mail:", "mail:@lab", "mail:ana@", "mail:a@b@c", "mail:-f",
         "mail:a b", "mail:a,b", "mail:<a>", "mail:a\nBcc: b", "mail:\xc3\xa9", "mailto:ana", "ftp://h/",
@@ -47,9 +47,9 @@ static void a_bad_target_is_refused(void **state)
     }
 }
 
-static void too_much_is_refused(void **state)
+TEST(too_much_is_refused)
 {
-    struct job_ask ask;
+    _cleanup_(job_ask_clear) struct job_ask ask;
     struct notify_target target;
     char text[NOTIFY_TARGET_MAX + 2];
     memset(text, 'x', sizeof(text) - 1);
@@ -65,10 +65,9 @@ static void too_much_is_refused(void **state)
     assert_int_equal(job_ask_validate(&ask, NULL), 0);
     strings_add(&ask.notify, "mail");
     assert_int_equal(job_ask_validate(&ask, NULL), -E2BIG);
-    job_ask_clear(&ask);
 }
 
-static void events_are_a_list_of_known_words(void **state)
+TEST(events_are_a_list_of_known_words)
 {
     uint32_t events = 0;
     assert_int_equal(parse_notify_on("start,end,fail,requeue,preempt,park,unpark", &events, NULL), 0);
@@ -81,9 +80,9 @@ static void events_are_a_list_of_known_words(void **state)
         assert_string_equal(notify_event_name((enum notify_event)(1U << i)), notify_event_word(i));
 }
 
-static void a_job_tells_of_its_end_when_it_says_no_more(void **state)
+TEST(a_job_tells_of_its_end_when_it_says_no_more)
 {
-    struct job_ask ask;
+    _cleanup_(job_ask_clear) struct job_ask ask;
     job_ask_init(&ask);
     assert_int_equal(notify_events(&ask), 0);
     ask.notify_on = xstrdup("fail");
@@ -95,17 +94,4 @@ static void a_job_tells_of_its_end_when_it_says_no_more(void **state)
     assert_int_equal(notify_events(&ask), NOTIFY_FAIL);
     free(take_ptr(ask.notify_on));
     assert_int_equal(notify_events(&ask), NOTIFY_END);
-    job_ask_clear(&ask);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_target_is_known_by_how_it_begins),
-        cmocka_unit_test(a_bad_target_is_refused),
-        cmocka_unit_test(too_much_is_refused),
-        cmocka_unit_test(events_are_a_list_of_known_words),
-        cmocka_unit_test(a_job_tells_of_its_end_when_it_says_no_more),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

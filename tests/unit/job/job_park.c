@@ -75,6 +75,8 @@ static int free_job(void **state)
     return 0;
 }
 
+#define CASE(name, job) TEST_ON(name, struct job *job, make_early, free_job)
+
 static void park(struct job *job, uint32_t cause, int64_t from_s, int64_t parked_s)
 {
     apply(job, (struct job_event){ .type = EVENT_PARK, .park_cause = cause, .park_guest = 50 }, from_s);
@@ -101,9 +103,8 @@ static void assert_times(const struct job *job, int64_t ran_s, int64_t waited_s,
     assert_int_equal(job_park(job)->back_ms, back_s * 1000);
 }
 
-static void its_cpus_and_host_memory_stay_booked_and_its_times_add_up(void **state)
+TEST_ON(its_cpus_and_host_memory_stay_booked_and_its_times_add_up, struct job *job, make_job, free_job)
 {
-    struct job *job = *state;
     park(job, PARK_SHORTER, 200, 202);
     assert_int_equal(job_park(job)->phase, PARK_WAITING);
     assert_int_equal(job_park(job)->guest, 50);
@@ -121,9 +122,8 @@ static void its_cpus_and_host_memory_stay_booked_and_its_times_add_up(void **sta
     assert_int_equal(job_parked_ms(job, 500000), 111000);
 }
 
-static void a_return_that_fails_is_more_waiting(void **state)
+TEST_ON(a_return_that_fails_is_more_waiting, struct job *job, make_job, free_job)
 {
-    struct job *job = *state;
     park(job, PARK_SHORTER, 199, 200);
     restore(job, 210);
     struct job_event refused = { .type = EVENT_PARKED };
@@ -136,9 +136,8 @@ static void a_return_that_fails_is_more_waiting(void **state)
     assert_times(job, 100, 21, 221);
 }
 
-static void a_refusal_changes_nothing(void **state)
+TEST_ON(a_refusal_changes_nothing, struct job *job, make_job, free_job)
 {
-    struct job *job = *state;
     struct job_event refused = { .type = EVENT_UNPARKED };
     refused.text = xstrdup("it uses MIG");
     apply(job, (struct job_event){ .type = EVENT_PARK, .park_cause = PARK_SHORTER, .park_guest = 50 }, 200);
@@ -153,9 +152,8 @@ static void a_refusal_changes_nothing(void **state)
     assert_false(job_park_was_refused(job, &seen));
 }
 
-static void a_park_by_somebody_else_begins_anew(void **state)
+TEST_ON(a_park_by_somebody_else_begins_anew, struct job *job, make_job, free_job)
 {
-    struct job *job = *state;
     park(job, PARK_SHORTER, 200, 200);
     return_at(job, 300, 300);
     park(job, PARK_ASKED, 400, 400);
@@ -170,9 +168,8 @@ static void a_park_by_somebody_else_begins_anew(void **state)
     assert_times(job, 50, 0, 600);
 }
 
-static void a_user_may_keep_it_parked(void **state)
+TEST_ON(a_user_may_keep_it_parked, struct job *job, make_job, free_job)
 {
-    struct job *job = *state;
     park(job, PARK_SHORTER, 200, 200);
     apply(job, (struct job_event){ .type = EVENT_PARK, .park_cause = PARK_ASKED }, 210);
     assert_int_equal(job_park(job)->phase, PARK_PARKED);
@@ -191,9 +188,8 @@ static void assert_kept(const struct job *job, uint32_t cpu_milli, uint64_t kept
     assert_int_equal(job_park(job)->memory, parked);
 }
 
-static void it_has_its_cpus_outside_the_ledger_from_its_start_to_its_end(void **state)
+CASE(it_has_its_cpus_outside_the_ledger_from_its_start_to_its_end, job)
 {
-    struct job *job = *state;
     assert_true(job_is_early(job) && job_is_parked(job) && !job_is_stopped(job) && !job_holds_gpus(job));
     assert_kept(job, 4000, 8 * GIB, 0);
     assert_int_equal(job_early_ms(job, 130000), 30000);
@@ -214,18 +210,16 @@ static void it_has_its_cpus_outside_the_ledger_from_its_start_to_its_end(void **
 }
 
 /* It waits for longer than it ran: clocks of two machines, or a report that was late. */
-static void it_saves_no_less_than_nothing(void **state)
+CASE(it_saves_no_less_than_nothing, job)
 {
-    struct job *job = *state;
     restore(job, 110);
     apply(job, (struct job_event){ .type = EVENT_UNPARKED, .waited_ms = 999999 }, 111);
     assert_int_equal(job_park(job)->saved_ms, 0);
     assert_int_equal(job_park(job)->early_ms, 11000);
 }
 
-static void a_refused_grant_leaves_it_early(void **state)
+CASE(a_refused_grant_leaves_it_early, job)
 {
-    struct job *job = *state;
     struct job_event refused = { .type = EVENT_PARKED };
     restore(job, 110);
     refused.text = xstrdup("its filter cannot be changed");
@@ -236,9 +230,8 @@ static void a_refused_grant_leaves_it_early(void **state)
     assert_int_equal(job_park(job)->early_ms, 21000);
 }
 
-static void one_that_is_parked_before_its_grant_is_stopped_and_early_again_afterwards(void **state)
+CASE(one_that_is_parked_before_its_grant_is_stopped_and_early_again_afterwards, job)
 {
-    struct job *job = *state;
     uint32_t terms = job_run(job)->terms;
     apply(job, (struct job_event){ .type = EVENT_PARK, .park_cause = PARK_ASKED }, 110);
     assert_true(job_is_stopped(job));
@@ -249,9 +242,8 @@ static void one_that_is_parked_before_its_grant_is_stopped_and_early_again_after
     assert_int_equal(job_run(job)->terms, terms + 2);
 }
 
-static void one_that_is_parked_after_its_grant_leaves_its_cpus(void **state)
+CASE(one_that_is_parked_after_its_grant_leaves_its_cpus, job)
 {
-    struct job *job = *state;
     return_at(job, 110, 111);
     park(job, PARK_ASKED, 120, 121);
     assert_kept(job, 0, 0, 8 * GIB);
@@ -262,9 +254,8 @@ static void one_that_is_parked_after_its_grant_leaves_its_cpus(void **state)
     assert_int_equal(job_park(job)->early_ms, 11000); // the park is none
 }
 
-static void it_asks_for_exactly_its_gpus_and_its_whole_time(void **state)
+CASE(it_asks_for_exactly_its_gpus_and_its_whole_time, job)
 {
-    struct job *job = *state;
     struct job_ask ask, wanted = *job->ask;
     wanted.time_limit_ms = 60000;
     wanted.cpu_milli = 4000;
@@ -280,11 +271,10 @@ static void it_asks_for_exactly_its_gpus_and_its_whole_time(void **state)
 }
 
 /* The scheduler has it as soon as it is allocated. */
-static void it_does_so_before_its_start_is_reported(void **state)
+TEST(it_does_so_before_its_start_is_reported)
 {
     struct job *job = make_queued();
     struct job_ask ask, wanted = *job->ask;
-    (void)state;
     wanted.time_limit_ms = 60000;
     job_set_ask(job, &wanted);
     allocate(job, true);
@@ -306,7 +296,7 @@ static void apply_to(struct job *job, uint32_t attempt, struct job_event event)
 }
 
 /* And only that of a parked job. */
-static void a_preemption_for_a_parked_job_is_kept_over_all_attempts(void **state)
+TEST(a_preemption_for_a_parked_job_is_kept_over_all_attempts)
 {
     for (int is_early = 0; is_early <= 1; is_early++)
         for (uint32_t cause = PARK_ASKED; cause <= PARK_DUE; cause++) {
@@ -327,10 +317,9 @@ static void a_preemption_for_a_parked_job_is_kept_over_all_attempts(void **state
             assert_int_equal(job_park(job)->lender, is_due ? 43 : 0);
             job_free(job);
         }
-    (void)state;
 }
 
-static void only_a_job_with_gpus_on_one_node_starts_early(void **state)
+TEST_WITH(only_a_job_with_gpus_on_one_node_starts_early, make_early, free_job)
 {
     struct job *job = make_queued();
     struct job_event allocated = { .job = 42,
@@ -354,30 +343,4 @@ static void only_a_job_with_gpus_on_one_node_starts_early(void **state)
         .job = 42, .attempt = 1, .type = EVENT_PARK, .park_cause = PARK_EARLY, .wall_ms = 110000
     };
     assert_int_not_equal(job_apply(job, &named, &err), 0); // nobody is parked for that
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(
-            its_cpus_and_host_memory_stay_booked_and_its_times_add_up, make_job, free_job),
-        cmocka_unit_test_setup_teardown(a_return_that_fails_is_more_waiting, make_job, free_job),
-        cmocka_unit_test_setup_teardown(a_refusal_changes_nothing, make_job, free_job),
-        cmocka_unit_test_setup_teardown(a_park_by_somebody_else_begins_anew, make_job, free_job),
-        cmocka_unit_test_setup_teardown(a_user_may_keep_it_parked, make_job, free_job),
-        cmocka_unit_test_setup_teardown(
-            it_has_its_cpus_outside_the_ledger_from_its_start_to_its_end, make_early, free_job),
-        cmocka_unit_test_setup_teardown(it_saves_no_less_than_nothing, make_early, free_job),
-        cmocka_unit_test_setup_teardown(a_refused_grant_leaves_it_early, make_early, free_job),
-        cmocka_unit_test_setup_teardown(
-            one_that_is_parked_before_its_grant_is_stopped_and_early_again_afterwards, make_early, free_job),
-        cmocka_unit_test_setup_teardown(
-            one_that_is_parked_after_its_grant_leaves_its_cpus, make_early, free_job),
-        cmocka_unit_test_setup_teardown(
-            it_asks_for_exactly_its_gpus_and_its_whole_time, make_early, free_job),
-        cmocka_unit_test(it_does_so_before_its_start_is_reported),
-        cmocka_unit_test(a_preemption_for_a_parked_job_is_kept_over_all_attempts),
-        cmocka_unit_test_setup_teardown(only_a_job_with_gpus_on_one_node_starts_early, make_early, free_job),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

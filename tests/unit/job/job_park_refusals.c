@@ -15,12 +15,11 @@ static void refuse(struct park_refusals *refusals, uint64_t command_hash, bool i
 }
 
 /* Each refusal comes at the end of the pause before it. */
-static void pauses_grow_with_each_refusal_up_to_a_week(void **state)
+TEST(pauses_grow_with_each_refusal_up_to_a_week)
 {
     static const int64_t minutes[] = { 10, 60, 24 * 60, 7 * 24 * 60, 7 * 24 * 60 };
-    struct park_refusals refusals = { 0 };
+    _cleanup_(park_refusals_clear) struct park_refusals refusals = { 0 };
     int64_t now_ms = NOW_MS;
-    (void)state;
     assert_false(park_refusals_bar(&refusals, STEM, now_ms));
     for (size_t i = 0; i < sizeof(minutes) / sizeof(minutes[0]); i++) {
         refuse(&refusals, STEM, false, now_ms);
@@ -31,25 +30,21 @@ static void pauses_grow_with_each_refusal_up_to_a_week(void **state)
         now_ms = until_ms;
     }
     assert_int_equal(refusals.count, 1);
-    park_refusals_clear(&refusals);
 }
 
 /* Several jobs with a command that were asked at a time. */
-static void refusals_within_a_pause_begin_no_new_one(void **state)
+TEST(refusals_within_a_pause_begin_no_new_one)
 {
-    struct park_refusals refusals = { 0 };
-    (void)state;
+    _cleanup_(park_refusals_clear) struct park_refusals refusals = { 0 };
     for (int i = 0; i < 5; i++)
         refuse(&refusals, STEM, false, NOW_MS + i);
     assert_int_equal(park_refusals_find(&refusals, STEM)->count, 1);
     assert_false(park_refusals_bar(&refusals, STEM, NOW_MS + 10 * MINUTE_MS));
-    park_refusals_clear(&refusals);
 }
 
-static void a_command_whose_job_was_lost_is_not_asked_again_by_itself(void **state)
+TEST(a_command_whose_job_was_lost_is_not_asked_again_by_itself)
 {
-    struct park_refusals refusals = { 0 };
-    (void)state;
+    _cleanup_(park_refusals_clear) struct park_refusals refusals = { 0 };
     refuse(&refusals, STEM, true, NOW_MS);
     assert_true(park_refusals_bar(&refusals, STEM, NOW_MS + 400 * 24 * 60 * MINUTE_MS));
     refuse(&refusals, STEM, false, NOW_MS + 1); // by another job with it
@@ -57,43 +52,26 @@ static void a_command_whose_job_was_lost_is_not_asked_again_by_itself(void **sta
     assert_true(park_refusals_drop(&refusals, STEM));
     assert_false(park_refusals_drop(&refusals, STEM));
     assert_false(park_refusals_bar(&refusals, STEM, NOW_MS + 2));
-    park_refusals_clear(&refusals);
 }
 
-static void the_earliest_goes_when_there_are_too_many(void **state)
+TEST(the_earliest_goes_when_there_are_too_many)
 {
-    struct park_refusals refusals = { 0 };
-    (void)state;
+    _cleanup_(park_refusals_clear) struct park_refusals refusals = { 0 };
     for (uint64_t i = 1; i <= MANY; i++)
         refuse(&refusals, i, false, NOW_MS - (int64_t)i);
     struct park_refusal more = park_refusals_next(&refusals, MANY + 1, "no", false, NOW_MS);
     assert_int_equal(park_refusals_put(&refusals, &more), MANY);
     assert_int_equal(refusals.count, MANY);
     assert_null(park_refusals_find(&refusals, MANY));
-    park_refusals_clear(&refusals);
 }
 
 /* One that an older version wrote: it said no time. */
-static void a_row_without_a_time_bars_nothing(void **state)
+TEST(a_row_without_a_time_bars_nothing)
 {
-    struct park_refusals refusals = { 0 };
+    _cleanup_(park_refusals_clear) struct park_refusals refusals = { 0 };
     struct park_refusal old = { .command_hash = STEM };
-    (void)state;
     (void)park_refusals_put(&refusals, &old);
     assert_false(park_refusals_bar(&refusals, STEM, NOW_MS));
     refuse(&refusals, STEM, false, NOW_MS);
     assert_true(park_refusals_bar(&refusals, STEM, NOW_MS + 10 * MINUTE_MS - 1));
-    park_refusals_clear(&refusals);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pauses_grow_with_each_refusal_up_to_a_week),
-        cmocka_unit_test(refusals_within_a_pause_begin_no_new_one),
-        cmocka_unit_test(a_command_whose_job_was_lost_is_not_asked_again_by_itself),
-        cmocka_unit_test(the_earliest_goes_when_there_are_too_many),
-        cmocka_unit_test(a_row_without_a_time_bars_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@ static struct job_event ended(enum job_end end, int32_t exit_code)
     return (struct job_event){ .end = end, .exit_code = exit_code, .wall_ms = 1000000 };
 }
 
-static void without_a_retry_policy_no_end_is_retried(void **state)
+TEST(without_a_retry_policy_no_end_is_retried)
 {
     struct job job = { .state = JOB_RUNNING, .ask = &(struct job_ask){ 0 } };
     for (int end = END_EXIT; end < END_KINDS; end++) {
@@ -19,7 +19,7 @@ static void without_a_retry_policy_no_end_is_retried(void **state)
     }
 }
 
-static void what_is_no_fault_of_the_command_is_tried_again(void **state)
+TEST(what_is_no_fault_of_the_command_is_tried_again)
 {
     static const enum job_end ends[] = { END_START_FAILED, END_UNKNOWN, END_REBOOT, END_GPU_FAULT,
         END_NODE_LOST };
@@ -31,7 +31,7 @@ static void what_is_no_fault_of_the_command_is_tried_again(void **state)
     }
 }
 
-static void a_failing_command_is_tried_again_only_for_a_named_exit_code(void **state)
+TEST(a_failing_command_is_tried_again_only_for_a_named_exit_code)
 {
     char codes[] = "75,137";
     struct job job = { .state = JOB_RUNNING, .ask = &(struct job_ask){ .retry = 3, .retry_on = codes } };
@@ -44,7 +44,7 @@ static void a_failing_command_is_tried_again_only_for_a_named_exit_code(void **s
     assert_false(job_requeue_decide(&job, &cancelled, 0));
 }
 
-static void a_job_that_was_stopped_is_not_tried_again(void **state)
+TEST(a_job_that_was_stopped_is_not_tried_again)
 {
     struct job job = { .state = JOB_STOPPING,
         .stop_reason = END_CANCELLED,
@@ -54,7 +54,7 @@ static void a_job_that_was_stopped_is_not_tried_again(void **state)
     assert_false(job_requeue_decide(&job, &timed_out, 0));
 }
 
-static void a_job_that_asked_for_it_goes_on_after_the_loss_of_its_node(void **state)
+TEST(a_job_that_asked_for_it_goes_on_after_the_loss_of_its_node)
 {
     struct job job = { .state = JOB_RUNNING,
         .ask = &(struct job_ask){ .requeue_on_node_lost = true, .max_requeues = 2 } };
@@ -69,7 +69,7 @@ static void a_job_that_asked_for_it_goes_on_after_the_loss_of_its_node(void **st
     assert_false(job_requeue_decide(&job, &lost, 0));
 }
 
-static void tries_are_counted(void **state)
+TEST(tries_are_counted)
 {
     struct job job = {
         .state = JOB_RUNNING, .restarts = 2, .retries = 2, .ask = &(struct job_ask){ .retry = 2 }
@@ -80,7 +80,7 @@ static void tries_are_counted(void **state)
     assert_true(job_requeue_decide(&job, &event, 0));
 }
 
-static void a_job_is_requeued_at_its_time_limit_as_often_as_it_takes_unless_it_names_a_number(void **state)
+TEST(a_job_is_requeued_at_its_time_limit_as_often_as_it_takes_unless_it_names_a_number)
 {
     struct job_run run = { .limit_requeues = 1000 };
     struct job job = {
@@ -97,7 +97,7 @@ static void a_job_is_requeued_at_its_time_limit_as_often_as_it_takes_unless_it_n
     assert_false(job_requeue_decide(&job, &event, 0));
 }
 
-static void requeues_after_a_lost_node_have_a_bound_of_their_own(void **state)
+TEST(requeues_after_a_lost_node_have_a_bound_of_their_own)
 {
     struct job_run run = { .loss_requeues = ASK_REQUEUES - 1 };
     struct job job = { .state = JOB_RUNNING,
@@ -109,7 +109,7 @@ static void requeues_after_a_lost_node_have_a_bound_of_their_own(void **state)
     assert_false(job_requeue_decide(&job, &event, 0));
 }
 
-static void time_limits_and_requests_use_up_no_requeue_after_a_loss_nor_the_other_way_round(void **state)
+TEST(time_limits_and_requests_use_up_no_requeue_after_a_loss_nor_the_other_way_round)
 {
     struct job_run run = { .limit_requeues = 5 };
     struct job job = { .state = JOB_RUNNING,
@@ -126,7 +126,7 @@ static void time_limits_and_requests_use_up_no_requeue_after_a_loss_nor_the_othe
     assert_false(job_requeue_decide(&job, &lost, 0));
 }
 
-static void the_wait_doubles_and_differs(void **state)
+TEST(the_wait_doubles_and_differs)
 {
     struct job job = { .state = JOB_RUNNING, .ask = &(struct job_ask){ .retry = ASK_RETRY_MAX } };
     for (job.retries = 0; job.retries < ASK_RETRY_MAX; job.retries++) {
@@ -138,21 +138,4 @@ static void the_wait_doubles_and_differs(void **state)
         assert_int_equal(most.retry_ms - most.wall_ms, wait_ms);
         assert_int_equal(least.retry_ms - least.wall_ms, wait_ms / 2);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_a_retry_policy_no_end_is_retried),
-        cmocka_unit_test(what_is_no_fault_of_the_command_is_tried_again),
-        cmocka_unit_test(a_failing_command_is_tried_again_only_for_a_named_exit_code),
-        cmocka_unit_test(a_job_that_was_stopped_is_not_tried_again),
-        cmocka_unit_test(a_job_that_asked_for_it_goes_on_after_the_loss_of_its_node),
-        cmocka_unit_test(tries_are_counted),
-        cmocka_unit_test(a_job_is_requeued_at_its_time_limit_as_often_as_it_takes_unless_it_names_a_number),
-        cmocka_unit_test(requeues_after_a_lost_node_have_a_bound_of_their_own),
-        cmocka_unit_test(time_limits_and_requests_use_up_no_requeue_after_a_loss_nor_the_other_way_round),
-        cmocka_unit_test(the_wait_doubles_and_differs),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,17 +12,16 @@
 
 static int check(const char *share, uint64_t gpu_mem, uint32_t gpu_share, struct error *err)
 {
-    struct job_ask ask;
+    _cleanup_(job_ask_clear) struct job_ask ask;
     job_ask_init(&ask);
     ask.share = xstrdup(share);
     ask.gpu_mem = gpu_mem;
     ask.gpu_share = gpu_share;
     int r = job_ask_validate(&ask, err);
-    job_ask_clear(&ask);
     return r;
 }
 
-static void only_shares_are_enforced_and_only_by_known_kinds(void **state)
+TEST(only_shares_are_enforced_and_only_by_known_kinds)
 {
     static const char *const good[] = { "auto", "dmem", "mps", "time" };
     static const char *const bad[] = { "", "Auto", "mps ", "0.5", "mig", "nan" };
@@ -39,7 +38,7 @@ static void only_shares_are_enforced_and_only_by_known_kinds(void **state)
     assert_int_equal(check(NULL, 0, 0, &err), 0);
 }
 
-static void a_share_is_exact_to_a_mebibyte(void **state)
+TEST(a_share_is_exact_to_a_mebibyte)
 {
     static const struct {
         uint64_t memory;
@@ -60,7 +59,7 @@ static void a_share_is_exact_to_a_mebibyte(void **state)
     }
 }
 
-static void a_region_belongs_to_the_device_whose_address_it_contains(void **state)
+TEST(a_region_belongs_to_the_device_whose_address_it_contains)
 {
     static const char regions[] =
         "drm/0000:03:00.0/vram0 8514437120\ndrm/0000:3b:00.0/stolen\nnv.0000:3B:00.0.0 1\n";
@@ -85,7 +84,7 @@ static void a_region_belongs_to_the_device_whose_address_it_contains(void **stat
     assert_null(share_region("", "0000:03:00.0"));
 }
 
-static void the_strongest_available_kind_is_chosen_and_the_others_are_explained(void **state)
+TEST(the_strongest_available_kind_is_chosen_and_the_others_are_explained)
 {
     struct share_ways ways = { 0 };
     assert_int_equal(share_ways_strongest(&ways), SHARE_NONE);
@@ -98,15 +97,4 @@ static void the_strongest_available_kind_is_chosen_and_the_others_are_explained(
     assert_int_equal(share_ways_strongest(&ways), SHARE_TIME);
     _cleanup_free_ char *text = share_ways_text(&ways, SHARE_TIME);
     assert_string_equal(text, "no dmem: old kernel; no mps: not installed");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_shares_are_enforced_and_only_by_known_kinds),
-        cmocka_unit_test(a_share_is_exact_to_a_mebibyte),
-        cmocka_unit_test(a_region_belongs_to_the_device_whose_address_it_contains),
-        cmocka_unit_test(the_strongest_available_kind_is_chosen_and_the_others_are_explained),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

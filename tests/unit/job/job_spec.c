@@ -25,6 +25,8 @@ static int free_spec(void **state)
     return 0;
 }
 
+#define CASE(name, spec) TEST_ON(name, struct job_spec *spec, make_spec, free_spec)
+
 static void set(char **field, const char *text)
 {
     free(*field);
@@ -46,17 +48,15 @@ static void assert_refused(const struct job_spec *spec, int code, const char *wo
     assert_non_null(strstr(err.message, word));
 }
 
-static void a_plain_request_asks_for_one_gpu_and_is_accepted(void **state)
+CASE(a_plain_request_asks_for_one_gpu_and_is_accepted, spec)
 {
-    const struct job_spec *spec = *state;
     assert_int_equal(spec->ask.gpus, 1);
     assert_int_equal(spec->umask, 022);
     assert_int_equal(job_spec_validate(spec, NULL), 0);
 }
 
-static void a_request_without_a_command_is_refused_with_an_example(void **state)
+CASE(a_request_without_a_command_is_refused_with_an_example, spec)
 {
-    struct job_spec *spec = *state;
     struct error err = { 0 };
     strings_clear(&spec->command);
     assert_int_equal(job_spec_validate(spec, &err), -EINVAL);
@@ -65,9 +65,8 @@ static void a_request_without_a_command_is_refused_with_an_example(void **state)
     assert_refused(spec, -EINVAL, "command");
 }
 
-static void the_working_directory_must_be_absolute(void **state)
+CASE(the_working_directory_must_be_absolute, spec)
 {
-    struct job_spec *spec = *state;
     set(&spec->cwd, "home");
     assert_refused(spec, -EINVAL, "cwd");
     set(&spec->cwd, "/home/ana");
@@ -78,9 +77,8 @@ static void the_working_directory_must_be_absolute(void **state)
     assert_refused(spec, -EINVAL, "cwd");
 }
 
-static void priority_and_umask_have_bounds(void **state)
+CASE(priority_and_umask_have_bounds, spec)
 {
-    struct job_spec *spec = *state;
     spec->ask.priority = ASK_PRIORITY_MAX;
     assert_int_equal(job_spec_validate(spec, NULL), 0);
     spec->ask.priority = ASK_PRIORITY_MAX + 1;
@@ -92,9 +90,8 @@ static void priority_and_umask_have_bounds(void **state)
     assert_refused(spec, -ERANGE, "umask");
 }
 
-static void texts_have_limits_and_are_not_empty(void **state)
+CASE(texts_have_limits_and_are_not_empty, spec)
 {
-    struct job_spec *spec = *state;
     set_repeated(&spec->name, 'n', SPEC_NAME_MAX);
     assert_int_equal(job_spec_validate(spec, NULL), 0);
     set_repeated(&spec->name, 'n', SPEC_NAME_MAX + 1);
@@ -109,16 +106,14 @@ static void texts_have_limits_and_are_not_empty(void **state)
     assert_refused(spec, -EINVAL, "output");
 }
 
-static void a_name_holds_no_control_characters(void **state)
+CASE(a_name_holds_no_control_characters, spec)
 {
-    struct job_spec *spec = *state;
     set(&spec->name, "tr\x1b[31main");
     assert_refused(spec, -EINVAL, "control character");
 }
 
-static void command_and_environment_have_limits(void **state)
+CASE(command_and_environment_have_limits, spec)
 {
-    struct job_spec *spec = *state;
     char *word = NULL;
     set_repeated(&word, 'x', SPEC_COMMAND_MAX);
     strings_take(&spec->command, word);
@@ -132,9 +127,8 @@ static void command_and_environment_have_limits(void **state)
     assert_refused(spec, -E2BIG, "env");
 }
 
-static void an_environment_entry_has_a_name(void **state)
+CASE(an_environment_entry_has_a_name, spec)
 {
-    struct job_spec *spec = *state;
     strings_add(&spec->env, "=x");
     assert_refused(spec, -EINVAL, "NAME=value");
     strings_clear(&spec->env);
@@ -142,9 +136,8 @@ static void an_environment_entry_has_a_name(void **state)
     assert_refused(spec, -EINVAL, "novalue");
 }
 
-static void gpu_requests_must_make_sense(void **state)
+CASE(gpu_requests_must_make_sense, spec)
 {
-    struct job_spec *spec = *state;
     spec->ask.gpus = SPEC_GPUS_MAX + 1;
     assert_refused(spec, -ERANGE, "gpus");
     spec->ask.gpus = 0;
@@ -161,9 +154,8 @@ static void gpu_requests_must_make_sense(void **state)
     assert_int_equal(job_spec_validate(spec, NULL), 0);
 }
 
-static void the_request_is_checked_with_the_rest(void **state)
+CASE(the_request_is_checked_with_the_rest, spec)
 {
-    struct job_spec *spec = *state;
     spec->ask.nodes = 2;
     assert_refused(spec, -EINVAL, "more nodes than GPUs");
     spec->ask.nodes = 0;
@@ -175,11 +167,10 @@ static void the_request_is_checked_with_the_rest(void **state)
     assert_int_equal(job_spec_validate(spec, NULL), 0);
 }
 
-static void a_request_is_read_back_with_what_it_asks_for(void **state)
+CASE(a_request_is_read_back_with_what_it_asks_for, spec)
 {
-    struct job_spec *spec = *state;
     _cleanup_buffer_ struct buffer bytes = { 0 };
-    struct job_spec back;
+    _cleanup_(job_spec_clear) struct job_spec back;
     set(&spec->ask.after, "41");
     spec->ask.cpu_milli = 2500;
     spec->ask.deadline_ms = ASK_YEAR_9999_MS;
@@ -188,12 +179,10 @@ static void a_request_is_read_back_with_what_it_asks_for(void **state)
     assert_int_equal(record_decode(&job_spec_record, bytes.bytes, bytes.length, &back, NULL), 0);
     assert_true(job_ask_equal(&spec->ask, &back.ask));
     assert_true(back.hold);
-    job_spec_clear(&back);
 }
 
-static void the_shown_name_is_the_commands_last_component(void **state)
+CASE(the_shown_name_is_the_commands_last_component, spec)
 {
-    struct job_spec *spec = *state;
     _cleanup_free_ char *by_command = job_spec_display_name(spec);
     assert_string_equal(by_command, "python3");
     set(&spec->name, "train");
@@ -201,18 +190,16 @@ static void the_shown_name_is_the_commands_last_component(void **state)
     assert_string_equal(by_name, "train");
 }
 
-static void a_command_cannot_smuggle_control_bytes_into_the_shown_name(void **state)
+CASE(a_command_cannot_smuggle_control_bytes_into_the_shown_name, spec)
 {
-    struct job_spec *spec = *state;
     set(&spec->command.items[0], "/bin/\x1b[2J");
     _cleanup_free_ char *name = job_spec_display_name(spec);
     assert_null(strchr(name, '\x1b'));
 }
 
 /* For any name of the command: the field that carries the name to the node has this limit. */
-static void the_shown_name_is_never_longer_than_a_name_may_be(void **state)
+CASE(the_shown_name_is_never_longer_than_a_name_may_be, spec)
 {
-    struct job_spec *spec = *state;
     static const char *const units[] = { "a", "\x01", "\xff", "€" };
     for (size_t unit = 0; unit < sizeof(units) / sizeof(units[0]); unit++) {
         char word[4 * 200 + 16] = "/bin/";
@@ -225,9 +212,8 @@ static void the_shown_name_is_never_longer_than_a_name_may_be(void **state)
     }
 }
 
-static void the_same_request_hashes_alike_whatever_its_key(void **state)
+CASE(the_same_request_hashes_alike_whatever_its_key, spec)
 {
-    struct job_spec *spec = *state;
     uint64_t hash = job_spec_hash(spec);
     set(&spec->submit_key, "k1");
     assert_true(job_spec_hash(spec) == hash);
@@ -248,9 +234,8 @@ static uint64_t hash_without_key(const struct job_spec *spec)
     return hash;
 }
 
-static void a_request_is_encoded_once_with_the_hash_that_is_in_stores(void **state)
+CASE(a_request_is_encoded_once_with_the_hash_that_is_in_stores, spec)
 {
-    struct job_spec *spec = *state;
     set(&spec->submit_key, "k1");
     set(&spec->image, "docker://x"); // after the key in the record
     struct spec_bytes *bytes = spec_bytes_new(spec), *held = spec_bytes_hold(bytes);
@@ -265,7 +250,7 @@ static void a_request_is_encoded_once_with_the_hash_that_is_in_stores(void **sta
     spec_bytes_drop(held);
 }
 
-static void a_launch_carries_the_bytes_of_the_request_with_its_edits(void **state)
+TEST_WITH(a_launch_carries_the_bytes_of_the_request_with_its_edits, make_spec, free_spec)
 {
     struct job_spec *spec = *state, carried;
     set(&spec->name, "old");
@@ -290,9 +275,8 @@ static void a_launch_carries_the_bytes_of_the_request_with_its_edits(void **stat
 }
 
 /* Its node completes it: repeated, it comes without what was completed. */
-static void adoption_has_the_same_hash_before_and_after_completion(void **state)
+CASE(adoption_has_the_same_hash_before_and_after_completion, spec)
 {
-    struct job_spec *spec = *state;
     spec->ask.adopted_pid = 7;
     set(&spec->submit_key, "k1");
     uint64_t hash = job_spec_hash(spec);
@@ -304,41 +288,12 @@ static void adoption_has_the_same_hash_before_and_after_completion(void **state)
     spec_bytes_drop(bytes);
 }
 
-static void a_request_that_could_not_be_read_is_empty(void **state)
+TEST(a_request_that_could_not_be_read_is_empty)
 {
     struct spec_bytes *bytes = spec_bytes_new(NULL);
     struct record_bytes packed;
-    (void)state;
     assert_null(spec_bytes_decode(bytes));
     spec_bytes_pack(bytes, NULL, &(struct job_ask){ .gpus = 1 }, &packed);
     assert_int_equal(packed.length, 0);
     spec_bytes_drop(bytes);
-}
-
-#define with_spec(test) cmocka_unit_test_setup_teardown(test, make_spec, free_spec)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        with_spec(a_plain_request_asks_for_one_gpu_and_is_accepted),
-        with_spec(a_request_without_a_command_is_refused_with_an_example),
-        with_spec(the_working_directory_must_be_absolute),
-        with_spec(priority_and_umask_have_bounds),
-        with_spec(texts_have_limits_and_are_not_empty),
-        with_spec(a_name_holds_no_control_characters),
-        with_spec(command_and_environment_have_limits),
-        with_spec(an_environment_entry_has_a_name),
-        with_spec(gpu_requests_must_make_sense),
-        with_spec(the_request_is_checked_with_the_rest),
-        with_spec(a_request_is_read_back_with_what_it_asks_for),
-        with_spec(the_shown_name_is_the_commands_last_component),
-        with_spec(a_command_cannot_smuggle_control_bytes_into_the_shown_name),
-        with_spec(the_shown_name_is_never_longer_than_a_name_may_be),
-        with_spec(the_same_request_hashes_alike_whatever_its_key),
-        with_spec(a_request_is_encoded_once_with_the_hash_that_is_in_stores),
-        with_spec(a_launch_carries_the_bytes_of_the_request_with_its_edits),
-        with_spec(adoption_has_the_same_hash_before_and_after_completion),
-        cmocka_unit_test(a_request_that_could_not_be_read_is_empty),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

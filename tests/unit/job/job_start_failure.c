@@ -11,7 +11,7 @@
 #include "job/start_failure.h"
 #include "unit_test.h"
 
-static void every_cause_has_a_name_of_its_own_and_a_meaning(void **state)
+TEST(every_cause_has_a_name_of_its_own_and_a_meaning)
 {
     for (uint32_t i = 0; i < START_CAUSES; i++) {
         assert_non_null(start_row(i)->name);
@@ -24,7 +24,7 @@ static void every_cause_has_a_name_of_its_own_and_a_meaning(void **state)
 }
 
 /* A node is left alone only for what is not the fault of the job, and what ends a job concerns it alone. */
-static void only_what_waits_concerns_others(void **state)
+TEST(only_what_waits_concerns_others)
 {
     for (uint32_t i = 0; i < START_CAUSES; i++) {
         const struct start_row *row = start_row(i);
@@ -35,7 +35,7 @@ static void only_what_waits_concerns_others(void **state)
     }
 }
 
-static void permissions_and_kinds_of_files_do_not_pass_by_themselves(void **state)
+TEST(permissions_and_kinds_of_files_do_not_pass_by_themselves)
 {
     static const int lasting[] = { 0, EACCES, EPERM, ENOTDIR, EISDIR, ELOOP, ENAMETOOLONG, EEXIST, EINVAL };
     static const int passing[] = { ENOENT, ESTALE, EIO, ETIMEDOUT, EHOSTDOWN, ETXTBSY, EDQUOT };
@@ -45,7 +45,7 @@ static void permissions_and_kinds_of_files_do_not_pass_by_themselves(void **stat
         assert_true(start_error_may_pass(passing[i]));
 }
 
-static void the_page_shows_the_table(void **state)
+TEST(the_page_shows_the_table)
 {
     _cleanup_buffer_ struct buffer page = { 0 };
     assert_int_equal(file_read(AT_FDCWD, MANUAL "/start-failures.md", 1U << 20, &page), 0);
@@ -57,15 +57,4 @@ static void the_page_shows_the_table(void **state)
         if (strstr(buffer_text(&page), line) == NULL)
             fail_msg("docs/start-failures.md does not have this row:%s", line);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_cause_has_a_name_of_its_own_and_a_meaning),
-        cmocka_unit_test(only_what_waits_concerns_others),
-        cmocka_unit_test(permissions_and_kinds_of_files_do_not_pass_by_themselves),
-        cmocka_unit_test(the_page_shows_the_table),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,7 +69,7 @@ static const struct {
     { JOB_STOPPING, EVENT_ENDED, JOB_DONE, JOB_DONE },
 };
 
-static void exactly_these_changes_are_possible(void **state)
+TEST(exactly_these_changes_are_possible)
 {
     for (int i = 0; i < JOB_STATES * EVENT_TYPES; i++) {
         int from = i / EVENT_TYPES, type = i % EVENT_TYPES;
@@ -85,7 +85,7 @@ static void exactly_these_changes_are_possible(void **state)
     }
 }
 
-static void a_done_job_never_changes_again(void **state)
+TEST(a_done_job_never_changes_again)
 {
     for (int type = 0; type < EVENT_TYPES; type++) {
         assert_int_equal(next_of(JOB_DONE, type, false), JOB_STATES);
@@ -93,13 +93,13 @@ static void a_done_job_never_changes_again(void **state)
     }
 }
 
-static void resources_are_booked_only_from_the_queue(void **state)
+TEST(resources_are_booked_only_from_the_queue)
 {
     for (int from = 0; from < JOB_STATES; from++)
         assert_int_equal(next_of(from, EVENT_ALLOCATED, false) != JOB_STATES, from == JOB_QUEUED);
 }
 
-static void an_active_state_is_left_by_proof_only(void **state)
+TEST(an_active_state_is_left_by_proof_only)
 {
     for (size_t i = 0; i < sizeof(claims) / sizeof(claims[0]); i++) {
         enum job_event_type type = claims[i].type;
@@ -110,20 +110,20 @@ static void an_active_state_is_left_by_proof_only(void **state)
     }
 }
 
-static void a_running_job_goes_back_at_once_only_by_proof_that_its_attempt_is_over(void **state)
+TEST(a_running_job_goes_back_at_once_only_by_proof_that_its_attempt_is_over)
 {
     for (int type = 0; type < EVENT_TYPES; type++)
         if (next_of(JOB_RUNNING, type, false) == JOB_QUEUED || next_of(JOB_RUNNING, type, true) == JOB_QUEUED)
             assert_true(type == EVENT_RETURNED || type == EVENT_REQUEUED);
 }
 
-static void a_job_that_is_being_stopped_goes_on_stopping_when_it_is_stopped_again(void **state)
+TEST(a_job_that_is_being_stopped_goes_on_stopping_when_it_is_stopped_again)
 {
     assert_int_equal(next_of(JOB_STOPPING, EVENT_STOP, false), JOB_STOPPING);
     assert_int_equal(next_of(JOB_STOPPING, EVENT_STOP, true), JOB_STOPPING);
 }
 
-static void every_state_can_be_reached_and_done_from_each(void **state)
+TEST(every_state_can_be_reached_and_done_from_each)
 {
     for (int from = 0; from < JOB_DONE; from++) {
         int at = from;
@@ -140,7 +140,7 @@ static void every_state_can_be_reached_and_done_from_each(void **state)
     }
 }
 
-static void names_read_back_to_their_values(void **state)
+TEST(names_read_back_to_their_values)
 {
     for (int i = 0; i < EVENT_TYPES; i++)
         assert_int_equal(job_event_from_name(job_event_name((enum job_event_type)i)), i);
@@ -148,26 +148,10 @@ static void names_read_back_to_their_values(void **state)
         assert_int_equal(job_end_from_name(job_end_name((enum job_end)i)), i);
 }
 
-static void unknown_names_and_values_are_told_apart(void **state)
+TEST(unknown_names_and_values_are_told_apart)
 {
     assert_int_equal(job_event_from_name(""), EVENT_TYPES);
     assert_int_equal(job_end_from_name("EXIT"), END_KINDS);
     assert_string_equal(job_state_name(JOB_STATES), "invalid");
     assert_string_equal(job_end_name((enum job_end)1000), "invalid");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exactly_these_changes_are_possible),
-        cmocka_unit_test(a_done_job_never_changes_again),
-        cmocka_unit_test(resources_are_booked_only_from_the_queue),
-        cmocka_unit_test(an_active_state_is_left_by_proof_only),
-        cmocka_unit_test(a_running_job_goes_back_at_once_only_by_proof_that_its_attempt_is_over),
-        cmocka_unit_test(a_job_that_is_being_stopped_goes_on_stopping_when_it_is_stopped_again),
-        cmocka_unit_test(every_state_can_be_reached_and_done_from_each),
-        cmocka_unit_test(names_read_back_to_their_values),
-        cmocka_unit_test(unknown_names_and_values_are_told_apart),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

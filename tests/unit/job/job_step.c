@@ -16,9 +16,9 @@ static void apply(struct job_step_history *history, enum job_event_type type, ui
     job_step_history_apply(history, &event);
 }
 
-static void a_step_begins_and_ends_by_its_events(void **state)
+TEST(a_step_begins_and_ends_by_its_events)
 {
-    struct job_step_history history = { 0 };
+    _cleanup_(job_step_history_clear) struct job_step_history history = { 0 };
     apply(&history, EVENT_STEP_STARTED, 1, 100, (struct job_step){ .id = 0 });
     apply(&history, EVENT_STEP_STARTED, 1, 200, (struct job_step){ .id = 1 });
     apply(&history, EVENT_STEP_ENDED, 1, 300,
@@ -33,10 +33,9 @@ static void a_step_begins_and_ends_by_its_events(void **state)
     assert_int_equal(steps[0].max_rss_task, 2);
     assert_int_equal(steps[0].user_ms, 5);
     assert_int_equal(steps[1].ended_ms, 0);
-    job_step_history_clear(&history);
 }
 
-static void a_step_ends_with_its_attempt(void **state)
+TEST(a_step_ends_with_its_attempt)
 {
     static const enum job_event_type ends[] = { EVENT_ENDED, EVENT_REQUEUED, EVENT_RETURNED };
     for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
@@ -50,9 +49,9 @@ static void a_step_ends_with_its_attempt(void **state)
     }
 }
 
-static void the_next_attempt_has_its_own_numbers(void **state)
+TEST(the_next_attempt_has_its_own_numbers)
 {
-    struct job_step_history history = { 0 };
+    _cleanup_(job_step_history_clear) struct job_step_history history = { 0 };
     apply(&history, EVENT_STEP_STARTED, 1, 100, (struct job_step){ .id = 0 });
     apply(&history, EVENT_REQUEUED, 1, 200, (struct job_step){ 0 });
     apply(&history, EVENT_STEP_STARTED, 2, 300, (struct job_step){ .id = 0 });
@@ -63,10 +62,9 @@ static void the_next_attempt_has_its_own_numbers(void **state)
     assert_int_equal(steps[0].end, END_CANCELLED);
     assert_int_equal(steps[1].end, END_EXIT);
     assert_int_equal(steps[1].ended_ms, 400);
-    job_step_history_clear(&history);
 }
 
-static void gpus_are_found_by_their_place(void **state)
+TEST(gpus_are_found_by_their_place)
 {
     char places[] = "0,2,11";
     const struct job_step_node node = { .gpu_places = places }, none = { 0 };
@@ -75,15 +73,4 @@ static void gpus_are_found_by_their_place(void **state)
     assert_true(job_step_has_gpu(&node, 2));
     assert_true(job_step_has_gpu(&node, 11));
     assert_false(job_step_has_gpu(&none, 0));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_step_begins_and_ends_by_its_events),
-        cmocka_unit_test(a_step_ends_with_its_attempt),
-        cmocka_unit_test(the_next_attempt_has_its_own_numbers),
-        cmocka_unit_test(gpus_are_found_by_their_place),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,9 +6,9 @@
 #include "base/memory.h"
 #include "unit_test.h"
 
-static void a_timeline_says_what_was_added(void **state)
+TEST(a_timeline_says_what_was_added)
 {
-    struct job_usage usage = { 0 };
+    _cleanup_(job_usage_clear) struct job_usage usage = { 0 };
     struct usage_bucket bucket;
     usage_bucket_add(&usage, &(struct usage_bucket){ 100, 12, USAGE_NOT_KNOWN });
     assert_true(usage_bucket_read(&usage, 0, &bucket));
@@ -16,12 +16,11 @@ static void a_timeline_says_what_was_added(void **state)
     assert_int_equal(bucket.memory, 12);
     assert_int_equal(bucket.power, USAGE_NOT_KNOWN);
     assert_false(usage_bucket_read(&usage, 1, &bucket));
-    job_usage_clear(&usage);
 }
 
-static void a_full_timeline_becomes_coarser_and_keeps_its_peaks(void **state)
+TEST(a_full_timeline_becomes_coarser_and_keeps_its_peaks)
 {
-    struct job_usage usage = { 0 };
+    _cleanup_(job_usage_clear) struct job_usage usage = { 0 };
     struct usage_bucket bucket;
     for (uint32_t i = 0; i <= USAGE_BUCKETS; i++)
         usage_bucket_add(&usage, &(struct usage_bucket){ i == 7 ? 99 : 5, 1, USAGE_NOT_KNOWN });
@@ -30,20 +29,18 @@ static void a_full_timeline_becomes_coarser_and_keeps_its_peaks(void **state)
     assert_true(usage_bucket_read(&usage, 3, &bucket));
     assert_int_equal(bucket.busy, 99);
     assert_int_equal(bucket.power, USAGE_NOT_KNOWN);
-    job_usage_clear(&usage);
 }
 
-static void a_damaged_timeline_is_not_read(void **state)
+TEST(a_damaged_timeline_is_not_read)
 {
-    struct job_usage usage = { .timeline = xstrdup("zzzzzz010203") };
+    _cleanup_(job_usage_clear) struct job_usage usage = { .timeline = xstrdup("zzzzzz010203") };
     struct usage_bucket bucket;
     assert_false(usage_bucket_read(&usage, 0, &bucket));
     assert_true(usage_bucket_read(&usage, 1, &bucket));
     assert_int_equal(bucket.power, 3);
-    job_usage_clear(&usage);
 }
 
-static void a_copy_is_its_own(void **state)
+TEST(a_copy_is_its_own)
 {
     struct job_usage usage = { .xid = 31, .fault = xstrdup("GPU 2: memory page fault") };
     struct job_usage *copy = job_usage_copy(&usage);
@@ -54,7 +51,7 @@ static void a_copy_is_its_own(void **state)
     assert_null(job_usage_copy(NULL));
 }
 
-static void what_was_not_measured_is_not_known(void **state)
+TEST(what_was_not_measured_is_not_known)
 {
     static struct optional (*const readers[])(const struct job_usage *usage) = { usage_utilization_milli,
         usage_utilization_peak_milli, usage_gpu_memory_peak, usage_gpu_memory_size, usage_energy_mj,
@@ -78,7 +75,7 @@ static void what_was_not_measured_is_not_known(void **state)
 }
 
 /* A GPU in use has memory in use: 0 means that all samples came before. */
-static void a_peak_of_nothing_is_not_known(void **state)
+TEST(a_peak_of_nothing_is_not_known)
 {
     const struct job_usage usage = { .valid = USAGE_GPU_MEMORY | USAGE_MEMORY | USAGE_UTILIZATION,
         .gpu_memory_size = 5 };
@@ -86,17 +83,4 @@ static void a_peak_of_nothing_is_not_known(void **state)
     assert_false(usage_memory_peak(&usage).is_known);
     assert_true(usage_gpu_memory_size(&usage).is_known);
     assert_true(usage_utilization_milli(&usage).is_known); // it was idle
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_timeline_says_what_was_added),
-        cmocka_unit_test(a_full_timeline_becomes_coarser_and_keeps_its_peaks),
-        cmocka_unit_test(a_damaged_timeline_is_not_read),
-        cmocka_unit_test(a_copy_is_its_own),
-        cmocka_unit_test(what_was_not_measured_is_not_known),
-        cmocka_unit_test(a_peak_of_nothing_is_not_known),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,13 +3,13 @@
 #include "job/usage_merge.h"
 #include "unit_test.h"
 
-static void what_nobody_measured_is_not_known(void **state)
+TEST(what_nobody_measured_is_not_known)
 {
     const struct usage_part parts[] = { { NULL, 2 }, { NULL, 2 } };
     assert_null(job_usage_merge(parts, 2));
 }
 
-static void sums_are_summed_and_peaks_are_the_highest(void **state)
+TEST(sums_are_summed_and_peaks_are_the_highest)
 {
     const struct job_usage one = { .valid = USAGE_UTILIZATION,
         .sampled_ms = 1000,
@@ -36,7 +36,7 @@ static void sums_are_summed_and_peaks_are_the_highest(void **state)
     job_usage_free(merged);
 }
 
-static void attempt_is_idle_when_all_ranks_with_gpus_are(void **state)
+TEST(attempt_is_idle_when_all_ranks_with_gpus_are)
 {
     const struct job_usage idle = { .sampled_ms = 1, .idle_ms = 9000, .idle_since_ms = 5 };
     const struct job_usage less = { .sampled_ms = 1, .idle_ms = 4000, .idle_since_ms = 7 };
@@ -56,7 +56,7 @@ static void attempt_is_idle_when_all_ranks_with_gpus_are(void **state)
     job_usage_free(merged);
 }
 
-static void timelines_of_different_widths_are_laid_over_each_other(void **state)
+TEST(timelines_of_different_widths_are_laid_over_each_other)
 {
     char fine[] = "0a0000"
                   "140000"
@@ -78,7 +78,7 @@ static void timelines_of_different_widths_are_laid_over_each_other(void **state)
     job_usage_free(merged);
 }
 
-static void gpus_stand_in_order_of_rank_with_gaps_for_what_is_not_known(void **state)
+TEST(gpus_stand_in_order_of_rank_with_gaps_for_what_is_not_known)
 {
     struct usage_gpu own[] = { { .idle_ms = 3 }, { .idle_ms = 4 } };
     const struct job_usage usage = { .gpus = { own, 2 } };
@@ -89,16 +89,4 @@ static void gpus_stand_in_order_of_rank_with_gaps_for_what_is_not_known(void **s
     assert_int_equal(gpus[0].idle_ms, 0);
     assert_int_equal(gpus[2].idle_ms, 4);
     job_usage_free(merged);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_nobody_measured_is_not_known),
-        cmocka_unit_test(sums_are_summed_and_peaks_are_the_highest),
-        cmocka_unit_test(attempt_is_idle_when_all_ranks_with_gpus_are),
-        cmocka_unit_test(timelines_of_different_widths_are_laid_over_each_other),
-        cmocka_unit_test(gpus_stand_in_order_of_rank_with_gaps_for_what_is_not_known),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

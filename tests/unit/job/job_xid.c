@@ -4,7 +4,7 @@
 #include "job/xid.h"
 #include "unit_test.h"
 
-static void each_number_has_the_class_that_its_remedy_asks_for(void **state)
+TEST(each_number_has_the_class_that_its_remedy_asks_for)
 {
     const struct {
         uint32_t number;
@@ -50,20 +50,11 @@ static void each_number_has_the_class_that_its_remedy_asks_for(void **state)
     }
 }
 
-static void an_unknown_number_has_words_and_no_consequence(void **state)
+TEST(an_unknown_number_has_words_and_no_consequence)
 {
     const uint32_t numbers[] = { 0, 7, 999, UINT32_MAX };
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         assert_int_equal(xid_class_of(numbers[i]), XID_INFO);
         assert_string_equal(xid_words(numbers[i]), "unknown error");
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_number_has_the_class_that_its_remedy_asks_for),
-        cmocka_unit_test(an_unknown_number_has_words_and_no_consequence),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

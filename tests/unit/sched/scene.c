@@ -112,6 +112,17 @@ void scene_free(struct scene *scene)
     free(scene);
 }
 
+void scene_freep(struct scene **scene)
+{
+    scene_free(*scene);
+}
+
+int scene_close(void **state)
+{
+    scene_free(*state);
+    return 0;
+}
+
 struct scene *scene_fork(const struct scene *scene, size_t max_jobs)
 {
     struct scene *copy = xcalloc(1, sizeof(*copy));

@@ -39,6 +39,8 @@ struct scene {
 struct scene *scene_new(void);
 void scene_open(struct scene *scene, uint32_t nodes, uint32_t gpus);
 void scene_free(struct scene *scene);
+void scene_freep(struct scene **scene);
+int scene_close(void **state); // a test's, as its teardown
 /* A scene of its own with a fork of the scheduler, which goes on from here. */
 struct scene *scene_fork(const struct scene *scene, size_t max_jobs);
 

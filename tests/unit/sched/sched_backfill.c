@@ -11,11 +11,7 @@ static int open_scene(void **state)
     return 0;
 }
 
-static int close_scene(void **state)
-{
-    scene_free(*state);
-    return 0;
-}
+#define CASE(name, scene) TEST_ON(name, struct scene *scene, open_scene, scene_close)
 
 static int64_t started_at(const struct scene *scene, uint64_t job)
 {
@@ -24,9 +20,8 @@ static int64_t started_at(const struct scene *scene, uint64_t job)
     return start->at_ms;
 }
 
-static void a_short_job_passes_a_blocked_wide_one(void **state)
+CASE(a_short_job_passes_a_blocked_wide_one, scene)
 {
-    struct scene *scene = *state;
     scene_open(scene, 1, 4);
     uint64_t first = scene_add(scene, 3, 100), wide = scene_add(scene, 4, 100);
     uint64_t brief = scene_add(scene, 1, 90), longer = scene_add(scene, 1, 200);
@@ -41,9 +36,8 @@ static void a_short_job_passes_a_blocked_wide_one(void **state)
     assert_true(scene_runs(scene, wide));
 }
 
-static void a_long_job_passes_on_gpus_that_are_not_kept(void **state)
+CASE(a_long_job_passes_on_gpus_that_are_not_kept, scene)
 {
-    struct scene *scene = *state;
     scene_open(scene, 1, 4);
     scene_add(scene, 2, 100);
     scene_add(scene, 3, 100); // needs the two that run and one of the two free ones
@@ -51,9 +45,8 @@ static void a_long_job_passes_on_gpus_that_are_not_kept(void **state)
     assert_false(scene_runs(scene, scene_add(scene, 1, 100000)));
 }
 
-static void what_is_kept_of_one_gpu_moves_nobody_on_another(void **state)
+CASE(what_is_kept_of_one_gpu_moves_nobody_on_another, scene)
 {
-    struct scene *scene = *state;
     struct sched_job_status status;
     scene->settings.reservations = 3;
     scene_open(scene, 1, 2);
@@ -66,9 +59,8 @@ static void what_is_kept_of_one_gpu_moves_nobody_on_another(void **state)
     assert_int_equal(status.shadow_ms, scene->now_ms + 400000);
 }
 
-static void a_stream_of_narrow_jobs_does_not_starve_a_wide_one(void **state)
+CASE(a_stream_of_narrow_jobs_does_not_starve_a_wide_one, scene)
 {
-    struct scene *scene = *state;
     scene_open(scene, 1, 4);
     uint64_t running[4], wide = 0;
     for (size_t i = 0; i < 4; i++)
@@ -84,9 +76,8 @@ static void a_stream_of_narrow_jobs_does_not_starve_a_wide_one(void **state)
     }
 }
 
-static void a_job_that_outlives_its_estimate_moves_the_reservation_on(void **state)
+CASE(a_job_that_outlives_its_estimate_moves_the_reservation_on, scene)
 {
-    struct scene *scene = *state;
     struct sched_job_status status;
     scene_open(scene, 1, 2);
     uint64_t late = scene_add(scene, 1, 100), wide = scene_add(scene, 2, 100);
@@ -100,9 +91,8 @@ static void a_job_that_outlives_its_estimate_moves_the_reservation_on(void **sta
     assert_false(scene_runs(scene, wide));
 }
 
-static void strict_fifo_lets_nobody_pass(void **state)
+CASE(strict_fifo_lets_nobody_pass, scene)
 {
-    struct scene *scene = *state;
     scene->settings.policy = policy_find("fifo");
     scene_open(scene, 1, 4);
     uint64_t first = scene_add(scene, 3, 100);
@@ -113,9 +103,8 @@ static void strict_fifo_lets_nobody_pass(void **state)
     assert_false(scene_runs(scene, narrow));
 }
 
-static void conservative_backfill_delays_no_class(void **state)
+CASE(conservative_backfill_delays_no_class, scene)
 {
-    struct scene *scene = *state;
     scene->settings.policy = policy_find("conservative");
     scene_open(scene, 1, 4);
     scene_add(scene, 2, 100);
@@ -128,9 +117,8 @@ static void conservative_backfill_delays_no_class(void **state)
     assert_int_equal(status.shadow_ms, scene->now_ms + 200000); // behind the wide one, which begins at +100 s
 }
 
-static void a_reservation_is_on_the_node_that_is_free_soonest(void **state)
+CASE(a_reservation_is_on_the_node_that_is_free_soonest, scene)
 {
-    struct scene *scene = *state;
     struct sched_job_status status;
     scene_open(scene, 200, 2); // more than are looked at one by one
     for (uint32_t n = 0; n < 200; n++)
@@ -140,9 +128,8 @@ static void a_reservation_is_on_the_node_that_is_free_soonest(void **state)
     assert_int_equal(status.shadow_ms, scene->now_ms + 801000);
 }
 
-static void wide_jobs_get_whole_nodes_and_are_not_starved(void **state)
+CASE(wide_jobs_get_whole_nodes_and_are_not_starved, scene)
 {
-    struct scene *scene = *state;
     scene_open(scene, 3, 4);
     uint64_t narrow[3];
     for (size_t i = 0; i < 3; i++)
@@ -160,9 +147,8 @@ static void wide_jobs_get_whole_nodes_and_are_not_starved(void **state)
     assert_true(scene_runs(scene, wide));
 }
 
-static void a_share_waits_for_its_part_and_others_share_the_gpu(void **state)
+CASE(a_share_waits_for_its_part_and_others_share_the_gpu, scene)
 {
-    struct scene *scene = *state;
     scene_open(scene, 1, 1);
     struct sched_job_spec half = scene_job(scene, 1, 100);
     half.key.request.share = 500;
@@ -176,9 +162,8 @@ static void a_share_waits_for_its_part_and_others_share_the_gpu(void **state)
     assert_true(scene_runs(scene, third));
 }
 
-static void shares_that_would_delay_the_head_are_not_tried_one_by_one(void **state)
+CASE(shares_that_would_delay_the_head_are_not_tried_one_by_one, scene)
 {
-    struct scene *scene = *state;
     scene_open(scene, 1, 2);
     scene_add(scene, 1, 100);
     uint64_t first = scene_add(scene, 1, 50);
@@ -200,9 +185,8 @@ static void shares_that_would_delay_the_head_are_not_tried_one_by_one(void **sta
 }
 
 /* 12 + 6 GiB are in use of 24; the share needs 9.6 from +50 s on, so 5 GiB may be used until then. */
-static void what_is_kept_for_a_share_of_a_gpu_is_its_memory_as_well(void **state)
+CASE(what_is_kept_for_a_share_of_a_gpu_is_its_memory_as_well, scene)
 {
-    struct scene *scene = *state;
     scene_open(scene, 1, 1);
     struct sched_job_spec half = scene_job(scene, 1, 1000), by_memory = scene_job(scene, 1, 50),
                           share = scene_job(scene, 1, 1000), late = scene_job(scene, 1, 100);
@@ -222,9 +206,8 @@ static void what_is_kept_for_a_share_of_a_gpu_is_its_memory_as_well(void **state
     assert_true(scene_runs(scene, brief));
 }
 
-static void a_pass_without_news_looks_at_nothing(void **state)
+CASE(a_pass_without_news_looks_at_nothing, scene)
 {
-    struct scene *scene = *state;
     scene_open(scene, 1, 1);
     scene_add(scene, 1, 100);
     for (size_t i = 0; i < 50; i++)
@@ -235,9 +218,8 @@ static void a_pass_without_news_looks_at_nothing(void **state)
     assert_int_equal(sched_counts(scene->sched)->passes, passes);
 }
 
-static void preemptible_jobs_give_way_and_lose_the_least(void **state)
+CASE(preemptible_jobs_give_way_and_lose_the_least, scene)
 {
-    struct scene *scene = *state;
     scene_open(scene, 2, 2);
     uint64_t idle[4];
     for (size_t i = 0; i < 4; i++) {
@@ -260,9 +242,8 @@ static void preemptible_jobs_give_way_and_lose_the_least(void **state)
     assert_true(scene_runs(scene, idle[3]));
 }
 
-static void a_named_gpu_is_promised_for_when_the_host_has_room_as_well(void **state)
+CASE(a_named_gpu_is_promised_for_when_the_host_has_room_as_well, scene)
 {
-    struct scene *scene = *state;
     struct sched_job_status status;
     scene_open(scene, 1, 4);
     struct sched_job_spec holder = scene_job(scene, 1, 100);
@@ -285,9 +266,8 @@ static void a_named_gpu_is_promised_for_when_the_host_has_room_as_well(void **st
 
 /* The second GPU is free now and reserved from +50 s on; the memory comes free at +100 s, the first at +500
  * s. */
-static void a_gpu_is_not_promised_for_a_time_when_it_is_reserved(void **state)
+CASE(a_gpu_is_not_promised_for_a_time_when_it_is_reserved, scene)
 {
-    struct scene *scene = *state;
     struct sched_job_status status;
     struct error err = { 0 };
     uint32_t uid = 7;
@@ -331,9 +311,8 @@ static void assert_starts_for(struct scene *scene, uint64_t job, size_t n_preemp
     assert_true(scene_runs(scene, job));
 }
 
-static void an_idle_job_gives_way_until_it_works_again(void **state)
+CASE(an_idle_job_gives_way_until_it_works_again, scene)
 {
-    struct scene *scene = *state;
     scene_open(scene, 1, 4);
     uint64_t idle = scene_add(scene, 4, 10000);
     scene_wait(scene, 100);
@@ -350,9 +329,8 @@ static void an_idle_job_gives_way_until_it_works_again(void **state)
     sched_stopped(scene->sched, scene->now_ms, idle, 0);
 }
 
-static void an_idle_job_of_a_higher_priority_stays(void **state)
+CASE(an_idle_job_of_a_higher_priority_stays, scene)
 {
-    struct scene *scene = *state;
     scene_open(scene, 1, 4);
     struct sched_job_spec spec = scene_job(scene, 4, 10000);
     spec.key.priority = 5;
@@ -363,9 +341,8 @@ static void an_idle_job_of_a_higher_priority_stays(void **state)
     assert_int_equal(scene->n_preempted, 0);
 }
 
-static void preemptible_jobs_give_way_to_a_job_on_several_nodes(void **state)
+CASE(preemptible_jobs_give_way_to_a_job_on_several_nodes, scene)
 {
-    struct scene *scene = *state;
     scene_open(scene, 4, 2);
     scene_add(scene, 2, 10000); // one node is nobody's to give
     uint64_t jobs[6];
@@ -379,9 +356,8 @@ static void preemptible_jobs_give_way_to_a_job_on_several_nodes(void **state)
     assert_starts_for(scene, urgent, 4);
 }
 
-static void a_wide_preemptible_job_is_told_once_and_alone_if_that_is_enough(void **state)
+CASE(a_wide_preemptible_job_is_told_once_and_alone_if_that_is_enough, scene)
 {
-    struct scene *scene = *state;
     scene_open(scene, 2, 4);
     uint64_t wide = add_preemptible(scene, 6, 2);
     uint64_t narrow = add_preemptible(scene, 1, 0);
@@ -393,9 +369,8 @@ static void a_wide_preemptible_job_is_told_once_and_alone_if_that_is_enough(void
     assert_true(scene_runs(scene, narrow));
 }
 
-static void nobody_gives_way_when_the_nodes_are_not_enough(void **state)
+CASE(nobody_gives_way_when_the_nodes_are_not_enough, scene)
 {
-    struct scene *scene = *state;
     scene_open(scene, 2, 2);
     scene_add(scene, 1, 10000);
     scene_add(scene, 1, 10000);
@@ -406,9 +381,8 @@ static void nobody_gives_way_when_the_nodes_are_not_enough(void **state)
     assert_int_equal(scene->n_preempted, 0);
 }
 
-static void the_holders_of_named_gpus_give_way_on_all_nodes(void **state)
+CASE(the_holders_of_named_gpus_give_way_on_all_nodes, scene)
 {
-    struct scene *scene = *state;
     scene_open(scene, 2, 2);
     for (size_t i = 0; i < 4; i++)
         (void)add_preemptible(scene, 1, 0);
@@ -420,9 +394,8 @@ static void the_holders_of_named_gpus_give_way_on_all_nodes(void **state)
     assert_starts_for(scene, scene_submit(scene, &spec), 2);
 }
 
-static void preemptible_jobs_do_not_make_each_other_give_way(void **state)
+CASE(preemptible_jobs_do_not_make_each_other_give_way, scene)
 {
-    struct scene *scene = *state;
     scene_open(scene, 1, 1);
     for (size_t i = 0; i < 2; i++) {
         struct sched_job_spec spec = scene_job(scene, 1, 100);
@@ -432,9 +405,8 @@ static void preemptible_jobs_do_not_make_each_other_give_way(void **state)
     assert_int_equal(scene->n_preempted, 0);
 }
 
-static void reservations_of_people_keep_others_out_and_come_back_unused(void **state)
+CASE(reservations_of_people_keep_others_out_and_come_back_unused, scene)
 {
-    struct scene *scene = *state;
     struct error err = { 0 };
     scene->settings.unused_ms = 600 * 1000;
     scene_open(scene, 1, 2);
@@ -464,9 +436,8 @@ static void reservations_of_people_keep_others_out_and_come_back_unused(void **s
     assert_true(scene_runs(scene, endless));
 }
 
-static void reservations_do_not_overlap_and_do_not_lie_in_the_past(void **state)
+CASE(reservations_do_not_overlap_and_do_not_lie_in_the_past, scene)
 {
-    struct scene *scene = *state;
     scene_open(scene, 1, 2);
     uint32_t uid = 7;
     struct sched_request two = { .gpus = 2 };
@@ -487,9 +458,8 @@ static void reservations_do_not_overlap_and_do_not_lie_in_the_past(void **state)
     free(second.gpus);
 }
 
-static void a_job_that_waits_for_the_night_begins_it_with_the_reservation_over(void **state)
+CASE(a_job_that_waits_for_the_night_begins_it_with_the_reservation_over, scene)
 {
-    struct scene *scene = *state;
     scene_open(scene, 1, 1);
     uint32_t uid = 7;
     struct sched_request one = { .gpus = 1 };
@@ -502,56 +472,4 @@ static void a_job_that_waits_for_the_night_begins_it_with_the_reservation_over(v
     uint64_t job = scene_add(scene, 1, 10);
     scene_wait(scene, 100);
     assert_int_equal(started_at(scene, job), reservation.until_ms);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_short_job_passes_a_blocked_wide_one, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(a_long_job_passes_on_gpus_that_are_not_kept, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            what_is_kept_of_one_gpu_moves_nobody_on_another, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            a_stream_of_narrow_jobs_does_not_starve_a_wide_one, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            a_job_that_outlives_its_estimate_moves_the_reservation_on, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(strict_fifo_lets_nobody_pass, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(conservative_backfill_delays_no_class, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            a_reservation_is_on_the_node_that_is_free_soonest, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            wide_jobs_get_whole_nodes_and_are_not_starved, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            a_share_waits_for_its_part_and_others_share_the_gpu, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            shares_that_would_delay_the_head_are_not_tried_one_by_one, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(a_pass_without_news_looks_at_nothing, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            what_is_kept_for_a_share_of_a_gpu_is_its_memory_as_well, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            preemptible_jobs_give_way_and_lose_the_least, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            a_named_gpu_is_promised_for_when_the_host_has_room_as_well, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            a_gpu_is_not_promised_for_a_time_when_it_is_reserved, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            preemptible_jobs_give_way_to_a_job_on_several_nodes, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(an_idle_job_gives_way_until_it_works_again, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(an_idle_job_of_a_higher_priority_stays, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            a_wide_preemptible_job_is_told_once_and_alone_if_that_is_enough, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            nobody_gives_way_when_the_nodes_are_not_enough, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            the_holders_of_named_gpus_give_way_on_all_nodes, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            preemptible_jobs_do_not_make_each_other_give_way, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            reservations_of_people_keep_others_out_and_come_back_unused, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            reservations_do_not_overlap_and_do_not_lie_in_the_past, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            a_job_that_waits_for_the_night_begins_it_with_the_reservation_over, open_scene, close_scene),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

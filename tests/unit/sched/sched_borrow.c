@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Jobs that cannot be parked, on GPUs that stay owed to parked jobs. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/memory.h"
 #include "job/job.h"
 #include "scene.h"
 #include "sched/from_record.h"
 #include "sched/sched_private.h"
+#include "unit_test.h"
 
 #define SLOT_S 60     // the quantum: parks cost nothing here
 #define LONG_S 100000 // what parked jobs need
@@ -56,7 +53,7 @@ static struct sched_job_spec refuser(struct scene *scene, uint32_t gpus, int64_t
     return spec;
 }
 
-static void a_job_that_refuses_has_a_gpu_that_is_due_in_twenty_times_what_it_needs(void **state)
+TEST(a_job_that_refuses_has_a_gpu_that_is_due_in_twenty_times_what_it_needs)
 {
     static const struct {
         const char *what;
@@ -79,7 +76,6 @@ static void a_job_that_refuses_has_a_gpu_that_is_due_in_twenty_times_what_it_nee
         { "it has work to lose", 2000, 100, .ran_s = 10, .margin = MARGIN },
         { "it is an array", 2000, 100, .margin = MARGIN, .is_array = true },
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct scene *scene = open_node(1, rows[i].margin);
         for (unsigned k = 0; k <= rows[i].n_owed; k++)
@@ -98,11 +94,10 @@ static void a_job_that_refuses_has_a_gpu_that_is_due_in_twenty_times_what_it_nee
     }
 }
 
-static void a_job_that_borrows_is_preempted_when_its_gpus_are_due_and_not_before(void **state)
+TEST(a_job_that_borrows_is_preempted_when_its_gpus_are_due_and_not_before)
 {
-    struct scene *scene = open_node(1, MARGIN);
+    _cleanup_(scene_freep) struct scene *scene = open_node(1, MARGIN);
     int64_t due_ms = 0;
-    (void)state;
     uint64_t parked = add_parked(scene, 2000);
     struct sched_job_spec spec = refuser(scene, 1, 100);
     assert_false(sched_may_borrow(scene->sched, parked));
@@ -126,13 +121,11 @@ static void a_job_that_borrows_is_preempted_when_its_gpus_are_due_and_not_before
     scene_wait(scene, 0);
     assert_true(scene_runs(scene, parked));
     assert_int_equal(sched_borrower(scene->sched, parked), 0);
-    scene_free(scene);
 }
 
-static void a_job_that_ends_in_time_loses_nothing(void **state)
+TEST(a_job_that_ends_in_time_loses_nothing)
 {
-    struct scene *scene = open_node(1, MARGIN);
-    (void)state;
+    _cleanup_(scene_freep) struct scene *scene = open_node(1, MARGIN);
     uint64_t parked = add_parked(scene, 2000);
     struct sched_job_spec spec = refuser(scene, 1, 100);
     uint64_t job = scene_submit(scene, &spec);
@@ -142,13 +135,11 @@ static void a_job_that_ends_in_time_loses_nothing(void **state)
     scene_wait(scene, 1900);
     assert_true(scene_runs(scene, parked));
     assert_int_equal(scene->n_preempted, 0);
-    scene_free(scene);
 }
 
 /* The second GPU is free, and nothing is owed there; or its job was parked before, so that it may owe one. */
-static void gpus_are_borrowed_only_if_there_are_no_others(void **state)
+TEST(gpus_are_borrowed_only_if_there_are_no_others)
 {
-    (void)state;
     for (int is_taken = 0; is_taken <= 1; is_taken++) {
         struct scene *scene = open_node(2, MARGIN);
         int64_t due_ms = 0;
@@ -170,9 +161,8 @@ static void gpus_are_borrowed_only_if_there_are_no_others(void **state)
 }
 
 /* A host is parked for it. */
-static void a_job_that_borrows_is_a_guest(void **state)
+TEST(a_job_that_borrows_is_a_guest)
 {
-    (void)state;
     for (int may_borrow = 0; may_borrow <= 1; may_borrow++) {
         struct scene *scene = open_node(1, MARGIN);
         struct sched_job_spec host = scene_job(scene, 1, 10000);
@@ -194,10 +184,9 @@ static void a_job_that_borrows_is_a_guest(void **state)
     }
 }
 
-static void no_gpus_are_borrowed_unless_the_scheduler_parks(void **state)
+TEST(no_gpus_are_borrowed_unless_the_scheduler_parks)
 {
-    (void)state;
-    struct scene *scene = open_node(1, MARGIN);
+    _cleanup_(scene_freep) struct scene *scene = open_node(1, MARGIN);
     struct sched_settings settings = scene->settings;
     (void)add_parked(scene, 2000);
     settings.parking = PARKING_ASKED;
@@ -205,11 +194,10 @@ static void no_gpus_are_borrowed_unless_the_scheduler_parks(void **state)
     struct sched_job_spec spec = refuser(scene, 1, 100);
     uint64_t job = scene_submit(scene, &spec);
     assert_false(scene_runs(scene, job) || sched_may_borrow(scene->sched, job));
-    scene_free(scene);
 }
 
 /* As its record says, a job that could be parked, and could start again. */
-static void only_jobs_that_may_start_again_borrow(void **state)
+TEST(only_jobs_that_may_start_again_borrow)
 {
     static const struct {
         const char *what;
@@ -231,8 +219,7 @@ static void only_jobs_that_may_start_again_borrow(void **state)
         { "an element", { .gpus = 1 }, JOB_QUEUED, .array = 7 },
         { "it runs", { .gpus = 1 }, JOB_RUNNING },
     };
-    struct cluster cluster;
-    (void)state;
+    _cleanup_(cluster_clear) struct cluster cluster;
     cluster_init(&cluster);
     cluster_set_node(&cluster, "n0", 1000, 0)->parks = true;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
@@ -247,19 +234,4 @@ static void only_jobs_that_may_start_again_borrow(void **state)
         if (park_is_permitted(&cluster, &job) && rows[i].reclaimed != 0)
             fail_msg("a job that has started again may be parked");
     }
-    cluster_clear(&cluster);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_job_that_refuses_has_a_gpu_that_is_due_in_twenty_times_what_it_needs),
-        cmocka_unit_test(a_job_that_borrows_is_preempted_when_its_gpus_are_due_and_not_before),
-        cmocka_unit_test(a_job_that_ends_in_time_loses_nothing),
-        cmocka_unit_test(gpus_are_borrowed_only_if_there_are_no_others),
-        cmocka_unit_test(a_job_that_borrows_is_a_guest),
-        cmocka_unit_test(no_gpus_are_borrowed_unless_the_scheduler_parks),
-        cmocka_unit_test(only_jobs_that_may_start_again_borrow),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

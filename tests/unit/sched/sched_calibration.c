@@ -46,25 +46,22 @@ static void assert_calibrated(double center, double spread, double drift)
                 calibration_parts[k]);
 }
 
-static void as_many_start_before_each_moment_as_it_says(void **state)
+TEST(as_many_start_before_each_moment_as_it_says)
 {
-    (void)state;
     assert_calibrated(0, 1, 0);
     assert_calibrated(2, 1.5, 0); // forecasts are four times too short
     assert_calibrated(-1, 0.2, 0);
 }
 
-static void errors_that_drift_are_followed(void **state)
+TEST(errors_that_drift_are_followed)
 {
-    (void)state;
     assert_calibrated(-2, 1, 6);
 }
 
-static void the_moments_ascend_and_none_is_before_the_submission(void **state)
+TEST(the_moments_ascend_and_none_is_before_the_submission)
 {
     struct calibration calibration;
     uint64_t seed = 3;
-    (void)state;
     calibration_init(&calibration);
     for (int i = 0; i < 2000; i++) {
         int64_t forecast_ms[CALIBRATION_PARTS],
@@ -77,12 +74,11 @@ static void the_moments_ascend_and_none_is_before_the_submission(void **state)
     }
 }
 
-static void it_outlives_a_restart(void **state)
+TEST(it_outlives_a_restart)
 {
     struct calibration calibration, read;
-    struct buffer bytes = { 0 };
+    _cleanup_buffer_ struct buffer bytes = { 0 };
     struct error err = { 0 };
-    (void)state;
     calibration_init(&calibration);
     for (int i = 0; i < 50; i++) {
         int64_t forecast_ms[CALIBRATION_PARTS], wait_ms = INT64_C(10) * i * MINUTE_MS;
@@ -96,15 +92,13 @@ static void it_outlives_a_restart(void **state)
         for (size_t k = 0; k < CALIBRATION_PARTS; k++)
             assert_true(fabs(read.factors[i][k] - calibration.factors[i][k]) < 0.001);
     assert_true(calibration_decode(&read, bytes.bytes, bytes.length - 1, &err) < 0);
-    buffer_clear(&bytes);
 }
 
-static void damaged_data_changes_nothing(void **state)
+TEST(damaged_data_changes_nothing)
 {
     struct calibration calibration, before, wild;
     struct buffer bytes = { 0 };
     struct error err = { 0 };
-    (void)state;
     calibration_init(&calibration);
     before = wild = calibration;
     wild.factors[2][1] = 9; // above the next one
@@ -117,16 +111,4 @@ static void damaged_data_changes_nothing(void **state)
     assert_true(calibration_decode(&calibration, bytes.bytes, bytes.length, &err) < 0);
     assert_memory_equal(&calibration, &before, sizeof(before));
     buffer_clear(&bytes);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_many_start_before_each_moment_as_it_says),
-        cmocka_unit_test(errors_that_drift_are_followed),
-        cmocka_unit_test(the_moments_ascend_and_none_is_before_the_submission),
-        cmocka_unit_test(it_outlives_a_restart),
-        cmocka_unit_test(damaged_data_changes_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

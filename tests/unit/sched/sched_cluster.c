@@ -17,6 +17,8 @@ static int open_box(void **state)
     return 0;
 }
 
+#define CASE(name, c) TEST_ON(name, struct cluster *c, open_box, clusters_close)
+
 static void assert_refused(
     struct cluster *c, struct sched_request request, const char *message, const char *hint)
 {
@@ -33,9 +35,8 @@ static void assert_possible(struct cluster *c, struct sched_request request)
     assert_int_equal(cluster_check(c, &request, &err), 0);
 }
 
-static void a_gpu_that_is_kept_whole_offers_nothing_to_shares(void **state)
+CASE(a_gpu_that_is_kept_whole_offers_nothing_to_shares, c)
 {
-    struct cluster *c = *state;
     struct cluster_node *box = &c->nodes[0];
     struct node_offer offer;
     box->gpus[0].hold_from_ms = 1000;
@@ -49,9 +50,8 @@ static void a_gpu_that_is_kept_whole_offers_nothing_to_shares(void **state)
     assert_int_equal(offer.gpu_mem, 100 * GIB);
 }
 
-static void a_removed_node_meets_no_request_until_it_is_back(void **state)
+CASE(a_removed_node_meets_no_request_until_it_is_back, c)
 {
-    struct cluster *c = *state;
     char name[] = "big", only[] = "big";
     struct gpu_pick pick[] = { { name, 0 } };
     struct sched_request three = { .gpus = 3 }, listed = { .gpus = 1, .nodelist = only };
@@ -72,9 +72,8 @@ static void a_removed_node_meets_no_request_until_it_is_back(void **state)
     assert_possible(c, listed);
 }
 
-static void impossible_requests_on_one_node_are_refused_in_words(void **state)
+CASE(impossible_requests_on_one_node_are_refused_in_words, c)
 {
-    struct cluster *c = *state;
     char elsewhere[] = "bax", model[] = "A100";
     struct gpu_pick five[] = { { NULL, 5 } }, node[] = { { elsewhere, 0 } };
     uint32_t allow[] = { 1 };
@@ -101,9 +100,8 @@ static void impossible_requests_on_one_node_are_refused_in_words(void **state)
     assert_possible(c, (struct sched_request){ .gpus = 2, .gpu_mem = 100 * GIB, .cpu_milli = 16000 });
 }
 
-static void impossible_requests_on_several_nodes_say_what_would_fit(void **state)
+CASE(impossible_requests_on_several_nodes_say_what_would_fit, c)
 {
-    struct cluster *c = *state;
     clusters_add(c, "wide", 4);
     assert_possible(c, (struct sched_request){ .gpus = 6 });
     assert_refused(c, (struct sched_request){ .gpus = 6, .nodes = 1 },
@@ -140,20 +138,17 @@ static void impossible_requests_on_several_nodes_say_what_would_fit(void **state
     assert_string_equal(err.message, "no node has all requested resources: 1 GPU, 64 CPUs");
 }
 
-static void a_node_that_has_not_spoken_is_not_judged(void **state)
+CASE(a_node_that_has_not_spoken_is_not_judged, c)
 {
-    struct cluster *c = *state;
     (void)cluster_node(c, "other");
     assert_possible(c, (struct sched_request){ .gpus = 3 });
-    struct cluster empty;
+    _cleanup_(cluster_clear) struct cluster empty;
     cluster_init(&empty);
     assert_possible(&empty, (struct sched_request){ .gpus = 3 });
-    cluster_clear(&empty);
 }
 
-static void what_is_paused_drained_or_lost_counts_as_there(void **state)
+CASE(what_is_paused_drained_or_lost_counts_as_there, c)
 {
-    struct cluster *c = *state;
     struct cluster_node *node = cluster_find(c, "box");
     node->gpus[0].is_paused = true;
     node->gpus[1].is_present = false;
@@ -161,9 +156,8 @@ static void what_is_paused_drained_or_lost_counts_as_there(void **state)
     assert_possible(c, (struct sched_request){ .gpus = 2 });
 }
 
-static void a_booking_survives_that_its_gpu_is_described_later(void **state)
+CASE(a_booking_survives_that_its_gpu_is_described_later, c)
 {
-    struct cluster *c = *state;
     struct cluster_node *node = cluster_node(c, "late");
     uint32_t position = node->position;
     (void)cluster_gpu(node, 0, "GPU-late");
@@ -180,9 +174,8 @@ static void a_booking_survives_that_its_gpu_is_described_later(void **state)
     assert_int_equal(node_index_offer(c->index, position)->whole, 1);
 }
 
-static void indexes_may_move_and_bookings_stay_with_the_card(void **state)
+CASE(indexes_may_move_and_bookings_stay_with_the_card, c)
 {
-    struct cluster *c = *state;
     clusters_fill(c, "box", 1);
     struct cluster_node *node = cluster_find(c, "box");
     cluster_forget_gpus(node);
@@ -194,9 +187,8 @@ static void indexes_may_move_and_bookings_stay_with_the_card(void **state)
     assert_false(cluster_find_index(node, 0)->is_exclusive);
 }
 
-static void an_offer_follows_what_is_booked_and_closed(void **state)
+CASE(an_offer_follows_what_is_booked_and_closed, c)
 {
-    struct cluster *c = *state;
     struct allocation held;
     struct node_offer offer = *node_index_offer(c->index, 0);
     assert_int_equal(offer.whole, 2);
@@ -218,9 +210,8 @@ static void an_offer_follows_what_is_booked_and_closed(void **state)
     assert_int_equal(offer.gpus, 2);
 }
 
-static void an_offer_leaves_out_what_is_closed_and_what_others_take(void **state)
+CASE(an_offer_leaves_out_what_is_closed_and_what_others_take, c)
 {
-    struct cluster *c = *state;
     struct cluster_node *node = &c->nodes[0];
     node->gpus[0].closed = DEVICE_EXTERNAL;
     node->gpus[1].memory_external = 30 * GIB;
@@ -238,9 +229,8 @@ static void an_offer_leaves_out_what_is_closed_and_what_others_take(void **state
     assert_int_equal(offer.share + offer.gpu_mem, 0);
 }
 
-static void a_record_says_what_is_closed(void **state)
+CASE(a_record_says_what_is_closed, c)
 {
-    struct cluster *c = *state;
     char name[] = "new", first[] = "GPU-a", second[] = "GPU-b";
     struct cluster_device devices[] = {
         { .uuid = first, .memory_bytes = GIB, .closed = DEVICE_UNCLEAN },
@@ -259,9 +249,8 @@ static void a_record_says_what_is_closed(void **state)
     assert_true(node->gpus[1].memory_external == 0);
 }
 
-static void a_touched_node_is_listed_once_until_it_was_looked_at(void **state)
+CASE(a_touched_node_is_listed_once_until_it_was_looked_at, c)
 {
-    struct cluster *c = *state;
     clusters_add(c, "second", 1);
     assert_int_equal(c->n_dirty, 2);
     c->n_dirty = 0;
@@ -273,9 +262,8 @@ static void a_touched_node_is_listed_once_until_it_was_looked_at(void **state)
     assert_true(c->version == version + 2);
 }
 
-static void thousands_of_nodes_are_found_by_name(void **state)
+CASE(thousands_of_nodes_are_found_by_name, c)
 {
-    struct cluster *c = *state;
     char name[32];
     for (int i = 0; i < 3000; i++) {
         (void)snprintf(name, sizeof(name), "n%d", i);
@@ -290,36 +278,13 @@ static void thousands_of_nodes_are_found_by_name(void **state)
 }
 
 /* Slurm's types of GPUs have no blanks. */
-static void an_underscore_stands_for_a_blank_of_a_model(void **state)
+CASE(an_underscore_stands_for_a_blank_of_a_model, c)
 {
     char slurm[] = "nvidia_h200", both[] = "a100|nvidia_h", other[] = "nvidia_h100", blank[] = "nvidia-h200";
-    struct cluster *c = *state;
     assert_possible(c, (struct sched_request){ .gpus = 1, .model = slurm });
     assert_possible(c, (struct sched_request){ .gpus = 1, .model = both });
     assert_refused(c, (struct sched_request){ .gpus = 1, .model = other },
         "no GPU has model \"nvidia_h100\"; available: NVIDIA H200", NULL);
     assert_refused(c, (struct sched_request){ .gpus = 1, .model = blank },
         "no GPU has model \"nvidia-h200\"; available: NVIDIA H200", NULL);
-}
-
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_box, clusters_close)
-    const struct CMUnitTest tests[] = {
-        CASE(an_underscore_stands_for_a_blank_of_a_model),
-        CASE(a_gpu_that_is_kept_whole_offers_nothing_to_shares),
-        CASE(a_removed_node_meets_no_request_until_it_is_back),
-        CASE(impossible_requests_on_one_node_are_refused_in_words),
-        CASE(impossible_requests_on_several_nodes_say_what_would_fit),
-        CASE(a_node_that_has_not_spoken_is_not_judged),
-        CASE(what_is_paused_drained_or_lost_counts_as_there),
-        CASE(a_booking_survives_that_its_gpu_is_described_later),
-        CASE(indexes_may_move_and_bookings_stay_with_the_card),
-        CASE(an_offer_follows_what_is_booked_and_closed),
-        CASE(an_offer_leaves_out_what_is_closed_and_what_others_take),
-        CASE(a_record_says_what_is_closed),
-        CASE(a_touched_node_is_listed_once_until_it_was_looked_at),
-        CASE(thousands_of_nodes_are_found_by_name),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* GPUs that are owed to parked jobs: which, by when, and how these debts move for jobs that could not return
  * them. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/memory.h"
 #include "scene.h"
 #include "sched/sched_private.h"
+#include "unit_test.h"
 
 #define SLOT_S 60     // the quantum: parks cost nothing here
 #define LONG_S 100000 // what jobs need
@@ -94,7 +91,7 @@ static int64_t due_s(const struct scene *scene, uint32_t gpu)
 }
 
 /* Two GPUs: a parked job left the first, which is free, and another job runs on the second. */
-static void a_debt_moves_to_a_gpu_whose_job_leaves_in_time(void **state)
+TEST(a_debt_moves_to_a_gpu_whose_job_leaves_in_time)
 {
     static const struct {
         const char *what;
@@ -115,7 +112,6 @@ static void a_debt_moves_to_a_gpu_whose_job_leaves_in_time(void **state)
         { "a paused GPU", 3000, 1000, 1000, 0, 0, false, false, true, false, false },
         { "a job that asked for its GPU", 3000, 1000, 1000, 0, 0, false, false, false, true, false },
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct scene *scene = open_node(2);
         struct cluster_node *node = &sched_cluster(scene->sched)->nodes[0];
@@ -158,10 +154,9 @@ static void a_debt_moves_to_a_gpu_whose_job_leaves_in_time(void **state)
     }
 }
 
-static void it_returns_to_the_gpu_that_its_debt_moved_to(void **state)
+TEST(it_returns_to_the_gpu_that_its_debt_moved_to)
 {
-    struct scene *scene = open_node(2);
-    (void)state;
+    _cleanup_(scene_freep) struct scene *scene = open_node(2);
     uint64_t other = add_running(scene, 1, 1000, 1000, 0), parked = add_parked(scene, 0, 3000, true);
     uint64_t refuser = add_refuser(scene, 1, 100);
     assert_true(scene_runs(scene, refuser));
@@ -175,17 +170,15 @@ static void it_returns_to_the_gpu_that_its_debt_moved_to(void **state)
     assert_true(scene_runs(scene, parked) && scene_runs(scene, refuser));
     assert_int_equal(scene_start_of(scene, parked)->gpu, 1);
     assert_int_equal(scene->n_preempted, 0);
-    scene_free(scene);
 }
 
 /* The first two GPUs are owed to one job, and free. */
-static void a_wide_job_is_owed_different_gpus(void **state)
+TEST(a_wide_job_is_owed_different_gpus)
 {
     static const struct {
         uint32_t gpus, wanted;
         bool does_start;
     } rows[] = { { 4, 2, true }, { 4, 1, true }, { 3, 1, true }, { 3, 2, false }, { 2, 1, false } };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct scene *scene = open_node(rows[i].gpus);
         uint32_t left[] = { 0, 1 }, owed = 0;
@@ -204,9 +197,8 @@ static void a_wide_job_is_owed_different_gpus(void **state)
 }
 
 /* Its host is parked, and returns to the GPU of the other one. */
-static void a_job_that_could_not_return_a_gpu_is_a_guest_if_the_debt_can_move(void **state)
+TEST(a_job_that_could_not_return_a_gpu_is_a_guest_if_the_debt_can_move)
 {
-    (void)state;
     for (int was_parked = 0; was_parked <= 1; was_parked++) {
         struct scene *scene = open_node(2);
         for (uint32_t i = 0; i < 2; i++)
@@ -222,10 +214,9 @@ static void a_job_that_could_not_return_a_gpu_is_a_guest_if_the_debt_can_move(vo
 }
 
 /* Nothing that is stored says that the debt had moved. */
-static void after_a_restart_debts_leave_the_gpus_of_jobs_that_cannot_return_them(void **state)
+TEST(after_a_restart_debts_leave_the_gpus_of_jobs_that_cannot_return_them)
 {
-    struct scene *scene = open_node(2);
-    (void)state;
+    _cleanup_(scene_freep) struct scene *scene = open_node(2);
     scene->cannot_park = add_running(scene, 0, 500, 0, 0);
     uint64_t other = add_running(scene, 1, 1000, 1000, 0), parked = add_parked(scene, 0, 3000, false);
     scene_wait(scene, 0);
@@ -237,13 +228,11 @@ static void after_a_restart_debts_leave_the_gpus_of_jobs_that_cannot_return_them
     let_park(scene);
     assert_true(scene_runs(scene, parked) && scene_runs(scene, scene->cannot_park));
     assert_int_equal(scene->n_preempted, 0);
-    scene_free(scene);
 }
 
 /* If the refusal takes a while, too. */
-static void a_job_that_refuses_keeps_its_gpu_if_the_debt_can_move(void **state)
+TEST(a_job_that_refuses_keeps_its_gpu_if_the_debt_can_move)
 {
-    (void)state;
     for (int64_t late_s = 0; late_s <= 5; late_s += 5)
         for (int was_parked = 0; was_parked <= 1; was_parked++) {
             struct scene *scene = open_node(2);
@@ -267,21 +256,19 @@ static void a_job_that_refuses_keeps_its_gpu_if_the_debt_can_move(void **state)
 }
 
 /* The last of them on the second GPU, the wide one before it, and the first one before that. */
-static void jobs_are_due_a_slot_before_all_that_wait_for_them(void **state)
+TEST(jobs_are_due_a_slot_before_all_that_wait_for_them)
 {
-    struct scene *scene = open_node(2);
+    _cleanup_(scene_freep) struct scene *scene = open_node(2);
     uint32_t both[] = { 0, 1 };
-    (void)state;
     add_parked(scene, 0, 3000, true);
     add_parked_from(scene, both, 2, 3001, true);
     add_parked(scene, 1, 3002, true);
     assert_int_equal(due_s(scene, 1), 3002 - 2 * SLOT_S);
     assert_int_equal(due_s(scene, 0), 3002 - 3 * SLOT_S);
-    scene_free(scene);
 }
 
 /* A job on the first GPU, which is owed from 3000 s - SLOT_S on; another one on the second. */
-static void a_job_that_runs_gets_no_terms_with_which_it_could_not_return_its_gpu(void **state)
+TEST(a_job_that_runs_gets_no_terms_with_which_it_could_not_return_its_gpu)
 {
     static const struct {
         const char *what;
@@ -297,7 +284,6 @@ static void a_job_that_runs_gets_no_terms_with_which_it_could_not_return_its_gpu
         { "a limit that ends in time, and it refuses", 500, 2000, 0, true, true, false, true },
         { "no limit for one that gives way anyhow", 500, 0, 0, false, false, true, true },
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct scene *scene = open_node(2);
         struct sched_debt debt = { 0 };
@@ -322,11 +308,10 @@ static void a_job_that_runs_gets_no_terms_with_which_it_could_not_return_its_gpu
     }
 }
 
-static void a_job_that_runs_without_debts_may_have_any_terms(void **state)
+TEST(a_job_that_runs_without_debts_may_have_any_terms)
 {
-    struct scene *scene = open_node(2);
+    _cleanup_(scene_freep) struct scene *scene = open_node(2);
     struct sched_debt debt;
-    (void)state;
     uint64_t job = add_running(scene, 0, 500, 0, 1000);
     scene->cannot_park = job;
     assert_true(sched_may_stay(scene->sched, job, 0, true, &debt));
@@ -334,13 +319,11 @@ static void a_job_that_runs_without_debts_may_have_any_terms(void **state)
     assert_true(sched_may_stay(scene->sched, job, 0, true, &debt));
     assert_true(sched_may_stay(scene->sched, parked, 0, true, &debt));
     assert_true(sched_may_stay(scene->sched, 9999, 0, true, &debt));
-    scene_free(scene);
 }
 
 /* The debt moves with the change, and not when it is due: by then the other GPU may be taken. */
-static void a_debt_moves_when_the_terms_of_a_job_that_runs_change(void **state)
+TEST(a_debt_moves_when_the_terms_of_a_job_that_runs_change)
 {
-    (void)state;
     for (int is_limit = 0; is_limit <= 1; is_limit++) {
         struct scene *scene = open_node(2);
         uint64_t job = add_running(scene, 0, 500, 0, is_limit ? 1000 : 0);
@@ -356,21 +339,4 @@ static void a_debt_moves_when_the_terms_of_a_job_that_runs_change(void **state)
         assert_int_equal(due_s(scene, 1), 3000 - SLOT_S);
         scene_free(scene);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_debt_moves_to_a_gpu_whose_job_leaves_in_time),
-        cmocka_unit_test(it_returns_to_the_gpu_that_its_debt_moved_to),
-        cmocka_unit_test(a_wide_job_is_owed_different_gpus),
-        cmocka_unit_test(a_job_that_could_not_return_a_gpu_is_a_guest_if_the_debt_can_move),
-        cmocka_unit_test(after_a_restart_debts_leave_the_gpus_of_jobs_that_cannot_return_them),
-        cmocka_unit_test(a_job_that_refuses_keeps_its_gpu_if_the_debt_can_move),
-        cmocka_unit_test(jobs_are_due_a_slot_before_all_that_wait_for_them),
-        cmocka_unit_test(a_job_that_runs_gets_no_terms_with_which_it_could_not_return_its_gpu),
-        cmocka_unit_test(a_job_that_runs_without_debts_may_have_any_terms),
-        cmocka_unit_test(a_debt_moves_when_the_terms_of_a_job_that_runs_change),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,24 +99,13 @@ static void run_days(uint32_t node_jobs)
     assert_true(n_held > SEEDS * STEPS / 4);
 }
 
-static void the_first_that_waits_is_never_delayed(void **state)
+TEST(the_first_that_waits_is_never_delayed)
 {
-    (void)state;
     run_days(0);
 }
 
-static void nor_is_its_slot_of_a_node_given_away(void **state)
+TEST(nor_is_its_slot_of_a_node_given_away)
 {
-    (void)state;
     for (uint32_t node_jobs = 1; node_jobs <= 4; node_jobs++)
         run_days(node_jobs);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_that_waits_is_never_delayed),
-        cmocka_unit_test(nor_is_its_slot_of_a_node_given_away),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,6 @@ struct knowledge {
 static bool may_start(void *arg, uint64_t job, uint32_t node)
 {
     const struct knowledge *known = arg;
-    (void)node;
     for (size_t i = 0; i < known->n_asking; i++)
         if (known->asking[i] == job)
             return true;
@@ -68,54 +67,47 @@ static struct scene *make(uint32_t gpus, const int64_t *seconds, uint64_t *jobs)
     return scene;
 }
 
-static void the_next_job_starts_when_its_gpu_is_free_soon(void **state)
+TEST(the_next_job_starts_when_its_gpu_is_free_soon)
 {
     uint64_t running[1];
-    struct scene *scene = make(1, (int64_t[]){ 600 }, running);
+    _cleanup_(scene_freep) struct scene *scene = make(1, (int64_t[]){ 600 }, running);
     struct knowledge known = { .asking = { scene_add(scene, 1, 60) }, .n_asking = 1 };
-    (void)state;
     struct answer answer = ask(scene, &known, NULL, 0);
     assert_int_equal(answer.job, 0);
     assert_int_equal(answer.again_ms, scene->now_ms + 8 * MINUTE);
     scene_wait(scene, 8 * 60);
     assert_int_equal(ask(scene, &known, NULL, 0).job, known.asking[0]);
-    scene_free(scene);
 }
 
-static void a_gpu_whose_job_is_being_ended_is_free_soon(void **state)
+TEST(a_gpu_whose_job_is_being_ended_is_free_soon)
 {
     uint64_t running[1];
-    struct scene *scene = make(1, (int64_t[]){ 36000 }, running);
+    _cleanup_(scene_freep) struct scene *scene = make(1, (int64_t[]){ 36000 }, running);
     struct knowledge known = { .asking = { scene_add(scene, 1, 60) }, .n_asking = 1 };
-    (void)state;
     assert_int_equal(ask(scene, &known, NULL, 0).job, 0);
     known.ending = running[0];
     assert_int_equal(ask(scene, &known, NULL, 0).job, known.asking[0]);
-    scene_free(scene);
 }
 
-static void it_gets_the_gpu_that_is_free_first(void **state)
+TEST(it_gets_the_gpu_that_is_free_first)
 {
     uint64_t running[3];
-    struct scene *scene = make(3, (int64_t[]){ 90, 30, 60 }, running);
+    _cleanup_(scene_freep) struct scene *scene = make(3, (int64_t[]){ 90, 30, 60 }, running);
     struct knowledge known = { .asking = { scene_add(scene, 1, 60) }, .n_asking = 1 };
-    (void)state;
     assert_int_equal(ask(scene, &known, NULL, 0).gpu, scene_start_of(scene, running[1])->gpu);
-    scene_free(scene);
 }
 
 /* The time at which the last of its GPUs is probably free counts, not the first. */
-static void a_job_of_several_gpus_starts_when_all_of_them_are_free_soon(void **state)
+TEST(a_job_of_several_gpus_starts_when_all_of_them_are_free_soon)
 {
     uint64_t running[3];
-    struct scene *scene = make(3, (int64_t[]){ 600, 30, 36000 }, running);
+    _cleanup_(scene_freep) struct scene *scene = make(3, (int64_t[]){ 600, 30, 36000 }, running);
     struct knowledge known = { .asking = { scene_add(scene, 2, 60) }, .n_asking = 1 };
     struct sched_early early;
     int64_t again_ms;
     const struct sched_early_rules rules = {
         .within_ms = 2 * MINUTE, .may_start = may_start, .is_ending = is_ending, .arg = &known
     };
-    (void)state;
     struct answer answer = ask(scene, &known, NULL, 0);
     assert_int_equal(answer.job, 0);
     assert_int_equal(answer.again_ms, scene->now_ms + 8 * MINUTE);
@@ -130,38 +122,32 @@ static void a_job_of_several_gpus_starts_when_all_of_them_are_free_soon(void **s
     /* All of them are taken, and a job behind it begins for none. */
     const struct alloc_gpu awaited[] = { { .node = 0, .gpu = scene_start_of(scene, running[0])->gpu } };
     assert_int_equal(ask(scene, &known, awaited, 1).job, 0);
-    scene_free(scene);
 }
 
-static void those_ahead_take_their_gpus_first(void **state)
+TEST(those_ahead_take_their_gpus_first)
 {
     uint64_t running[2];
-    struct scene *scene = make(2, (int64_t[]){ 30, 36000 }, running);
+    _cleanup_(scene_freep) struct scene *scene = make(2, (int64_t[]){ 30, 36000 }, running);
     (void)scene_add(scene, 1, 60); // does not ask
     struct knowledge known = { .asking = { scene_add(scene, 1, 60) }, .n_asking = 1 };
-    (void)state;
     assert_int_equal(ask(scene, &known, NULL, 0).job, 0);
-    scene_free(scene);
 }
 
-static void a_gpu_for_which_another_job_waits_is_taken(void **state)
+TEST(a_gpu_for_which_another_job_waits_is_taken)
 {
     uint64_t running[2];
-    struct scene *scene = make(2, (int64_t[]){ 30, 60 }, running);
+    _cleanup_(scene_freep) struct scene *scene = make(2, (int64_t[]){ 30, 60 }, running);
     struct knowledge known = { .asking = { scene_add(scene, 1, 60) }, .n_asking = 1 };
     uint32_t first = scene_start_of(scene, running[0])->gpu, other = scene_start_of(scene, running[1])->gpu;
     const struct alloc_gpu awaited[] = { { .node = 0, .gpu = first }, { .node = 0, .gpu = other } };
-    (void)state;
     assert_int_equal(ask(scene, &known, awaited, 1).gpu, other);
     assert_int_equal(ask(scene, &known, awaited, 2).job, 0);
-    scene_free(scene);
 }
 
-static void it_needs_its_cpus_and_memory_now(void **state)
+TEST(it_needs_its_cpus_and_memory_now)
 {
     uint64_t running[2];
-    struct scene *scene = scene_new();
-    (void)state;
+    _cleanup_(scene_freep) struct scene *scene = scene_new();
     scene_open(scene, 1, 1);
     struct sched_job_spec spec = scene_job(scene, 1, 60);
     spec.key.request.cpu_milli = 40000;
@@ -182,18 +168,16 @@ static void it_needs_its_cpus_and_memory_now(void **state)
     assert_int_equal(ask(scene, &known, NULL, 0).job, 0);
     cluster_keep(cluster, &cluster->nodes[0], 0, 0);
     assert_int_equal(ask(scene, &known, NULL, 0).job, known.asking[0]);
-    scene_free(scene);
 }
 
-static void what_is_kept_is_kept_in_a_copy_and_when_all_jobs_have_ended(void **state)
+TEST(what_is_kept_is_kept_in_a_copy_and_when_all_jobs_have_ended)
 {
     uint64_t running[1];
     struct error err = { 0 };
-    struct scene *scene = make(1, (int64_t[]){ 60 }, running);
+    _cleanup_(scene_freep) struct scene *scene = make(1, (int64_t[]){ 60 }, running);
     struct cluster *cluster = sched_cluster(scene->sched);
-    (void)state;
     cluster_keep(cluster, &cluster->nodes[0], 64000, 1 << 20);
-    struct scene *copy = scene_fork(scene, 10);
+    _cleanup_(scene_freep) struct scene *copy = scene_fork(scene, 10);
     struct scene *const both[] = { scene, copy };
     for (size_t i = 0; i < 2; i++) {
         scene_end(both[i], running[0]);
@@ -202,14 +186,11 @@ static void what_is_kept_is_kept_in_a_copy_and_when_all_jobs_have_ended(void **s
         assert_false(scene_runs(both[i], scene_submit(both[i], &spec)));
         assert_int_equal(sched_invariant(both[i]->sched, &err), 0);
     }
-    scene_free(copy);
-    scene_free(scene);
 }
 
 /* A share, several nodes, a node for itself, picked GPUs, an array. */
-static void jobs_that_are_not_plain_start_as_usual(void **state)
+TEST(jobs_that_are_not_plain_start_as_usual)
 {
-    (void)state;
     for (int kind = 0; kind < 4; kind++) {
         uint64_t running[1];
         struct scene *scene = make(1, (int64_t[]){ 60 }, running);
@@ -227,20 +208,4 @@ static void jobs_that_are_not_plain_start_as_usual(void **state)
         assert_int_equal(ask(scene, &known, NULL, 0).job, 0);
         scene_free(scene);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_next_job_starts_when_its_gpu_is_free_soon),
-        cmocka_unit_test(a_gpu_whose_job_is_being_ended_is_free_soon),
-        cmocka_unit_test(it_gets_the_gpu_that_is_free_first),
-        cmocka_unit_test(a_job_of_several_gpus_starts_when_all_of_them_are_free_soon),
-        cmocka_unit_test(those_ahead_take_their_gpus_first),
-        cmocka_unit_test(a_gpu_for_which_another_job_waits_is_taken),
-        cmocka_unit_test(it_needs_its_cpus_and_memory_now),
-        cmocka_unit_test(what_is_kept_is_kept_in_a_copy_and_when_all_jobs_have_ended),
-        cmocka_unit_test(jobs_that_are_not_plain_start_as_usual),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,6 +26,8 @@ static int close_shares(void **state)
     return 0;
 }
 
+#define CASE(name, f) TEST_ON(name, struct fairshare *f, open_shares, close_shares)
+
 static void assert_near(double a, double b)
 {
     if (!(fabs(a - b) <= 1e-6 * (1 + fabs(b))))
@@ -39,9 +41,8 @@ static void run(struct fairshare *f, struct account *account, int64_t now_ms, in
     fairshare_charge(f, account, now_ms, (int64_t)jobs * gpus * 1000, (int64_t)jobs * gpus * 1000);
 }
 
-static void held_time_never_falls(void **state)
+CASE(held_time_never_falls, f)
 {
-    struct fairshare *f = *state;
     struct account *account = fairshare_account(f, 1000, ACCOUNT_USER);
     run(f, account, 1000, 1, 2);
     assert_near(fairshare_held(account, 11000), 20);
@@ -52,9 +53,8 @@ static void held_time_never_falls(void **state)
     assert_near(fairshare_held(account, HALF_LIFE + 1000), 21);
 }
 
-static void usage_is_halved_in_a_half_life(void **state)
+CASE(usage_is_halved_in_a_half_life, f)
 {
-    struct fairshare *f = *state;
     struct account *account = fairshare_account(f, 1000, ACCOUNT_USER);
     account->usage = 800;
     assert_near(fairshare_usage(f, account, HALF_LIFE), 400);
@@ -62,9 +62,8 @@ static void usage_is_halved_in_a_half_life(void **state)
     assert_near(fairshare_usage(f, account, -5), 800);
 }
 
-static void running_gpus_count_while_they_run(void **state)
+CASE(running_gpus_count_while_they_run, f)
 {
-    struct fairshare *f = *state;
     struct account *account = fairshare_account(f, 1000, ACCOUNT_USER);
     run(f, account, 0, 1, 4);
     assert_near(
@@ -77,9 +76,8 @@ static void running_gpus_count_while_they_run(void **state)
     assert_near(fairshare_usage(f, account, 100 * (int64_t)HALF_LIFE), 2.0 * HALF_LIFE / 1000 / M_LN2);
 }
 
-static void the_closed_form_equals_small_steps_however_it_is_cut(void **state)
+CASE(the_closed_form_equals_small_steps_however_it_is_cut, f)
 {
-    struct fairshare *f = *state;
     struct account *whole = fairshare_account(f, 1, ACCOUNT_USER),
                    *cut = fairshare_account(f, 2, ACCOUNT_USER);
     run(f, whole, 0, 1, 3);
@@ -93,9 +91,8 @@ static void the_closed_form_equals_small_steps_however_it_is_cut(void **state)
     assert_true(fabs(stepped / fairshare_usage(f, whole, HALF_LIFE) - 1) < 1e-5);
 }
 
-static void accounts_are_found_again_and_groups_are_not_users(void **state)
+CASE(accounts_are_found_again_and_groups_are_not_users, f)
 {
-    struct fairshare *f = *state;
     f->user_limits.jobs = 7;
     struct account *first = fairshare_account(f, 0, ACCOUNT_USER);
     for (uint32_t id = 1; id < 1000; id++)
@@ -107,9 +104,8 @@ static void accounts_are_found_again_and_groups_are_not_users(void **state)
     assert_int_equal(f->accounts.count, 1001);
 }
 
-static void the_factor_is_0_at_ones_share_and_rises_by_1_when_use_doubles(void **state)
+CASE(the_factor_is_0_at_ones_share_and_rises_by_1_when_use_doubles, f)
 {
-    struct fairshare *f = *state;
     struct account *a = fairshare_account(f, 1, ACCOUNT_USER), *b = fairshare_account(f, 2, ACCOUNT_USER);
     a->charged = b->charged = 1e9;
     fairshare_count(f, a, 0, 0, 1);
@@ -126,9 +122,8 @@ static void the_factor_is_0_at_ones_share_and_rises_by_1_when_use_doubles(void *
     assert_true(alone < -10 && alone > -30); // ahead, not infinitely
 }
 
-static void somebody_new_on_an_idle_cluster_is_at_its_share(void **state)
+CASE(somebody_new_on_an_idle_cluster_is_at_its_share, f)
 {
-    struct fairshare *f = *state;
     assert_near(fairshare_factor(f, fairshare_account(f, 1, ACCOUNT_USER), 5), 0);
 }
 
@@ -192,9 +187,8 @@ static void move_account(struct fairshare *f, struct account *account, uint32_t 
     fairshare_set_parent(f, account, parent, now_ms);
 }
 
-static void random_histories_agree_with_a_walk_over_all_accounts(void **state)
+CASE(random_histories_agree_with_a_walk_over_all_accounts, f)
 {
-    struct fairshare *f = *state;
     uint64_t seed = 1;
     int64_t now_ms = 1700000000000;
     for (unsigned step = 0; step < 20000; step++) {
@@ -230,9 +224,8 @@ static void random_histories_agree_with_a_walk_over_all_accounts(void **state)
 
 /* --- the tree --- */
 
-static void a_user_is_compared_within_its_group_and_a_group_within_its_department(void **state)
+CASE(a_user_is_compared_within_its_group_and_a_group_within_its_department, f)
 {
-    struct fairshare *f = *state;
     struct account *physics = fairshare_account(f, 1, ACCOUNT_DEPARTMENT);
     struct account *lab = fairshare_account(f, 10, ACCOUNT_GROUP),
                    *other = fairshare_account(f, 11, ACCOUNT_GROUP);
@@ -264,9 +257,8 @@ static void a_user_is_compared_within_its_group_and_a_group_within_its_departmen
 }
 
 /* A group of one and a group of three. */
-static void users_are_equal_whatever_their_groups_unless_groups_have_shares(void **state)
+CASE(users_are_equal_whatever_their_groups_unless_groups_have_shares, f)
 {
-    struct fairshare *f = *state;
     struct account *groups[] = { fairshare_account(f, 10, ACCOUNT_GROUP),
         fairshare_account(f, 11, ACCOUNT_GROUP) };
     struct account *users[4];
@@ -293,9 +285,8 @@ static void users_are_equal_whatever_their_groups_unless_groups_have_shares(void
     assert_near(fairshare_part(f, users[3]), 1.0 / 6);
 }
 
-static void what_counts_is_the_dominant_resource_and_limits_count_gpus(void **state)
+CASE(what_counts_is_the_dominant_resource_and_limits_count_gpus, f)
 {
-    struct fairshare *f = *state;
     struct account *gpus = fairshare_account(f, 1, ACCOUNT_USER),
                    *cpus = fairshare_account(f, 2, ACCOUNT_USER);
     fairshare_count(f, gpus, 0, 1, 0);
@@ -306,12 +297,11 @@ static void what_counts_is_the_dominant_resource_and_limits_count_gpus(void **st
     assert_near(fairshare_usage(f, cpus, HALF_LIFE), 0);
     _cleanup_buffer_ struct buffer bytes = { 0 };
     account_encode(f, cpus, HALF_LIFE, &bytes);
-    struct fairshare again;
+    _cleanup_(fairshare_clear) struct fairshare again;
     fairshare_init(&again, HALF_LIFE);
     assert_int_equal(account_decode(&again, bytes.bytes, bytes.length, NULL), 0);
     assert_true(fabs(fairshare_charged(&again, fairshare_account(&again, 2, ACCOUNT_USER), HALF_LIFE) -
                      fairshare_charged(f, cpus, HALF_LIFE)) < 0.001);
-    fairshare_clear(&again);
 }
 
 static bool is_limited(
@@ -323,9 +313,8 @@ static bool is_limited(
     return is;
 }
 
-static void each_limit_is_told_as_a_sentence(void **state)
+CASE(each_limit_is_told_as_a_sentence, f)
 {
-    struct fairshare *f = *state;
     struct account *account = fairshare_account(f, 1, ACCOUNT_USER);
     assert_false(is_limited(f, account, 0, 1000000, ""));
     account->limits = (struct account_limits){ .jobs = 4, .gpu_milli = 8000 };
@@ -340,9 +329,8 @@ static void each_limit_is_told_as_a_sentence(void **state)
     assert_true(is_limited(f, account, 0, 0, "running jobs: 4 of at most 4"));
 }
 
-static void gpu_hours_come_back_by_decay_alone_and_when_is_known(void **state)
+CASE(gpu_hours_come_back_by_decay_alone_and_when_is_known, f)
 {
-    struct fairshare *f = *state;
     struct account *account = fairshare_account(f, 1, ACCOUNT_USER);
     account->limits.gpu_seconds = 120 * 3600;
     account->usage = 120 * 3600 * exp2(192.0 / 60 / 24);
@@ -363,14 +351,13 @@ static void gpu_hours_come_back_by_decay_alone_and_when_is_known(void **state)
     assert_true(is_limited(f, account, 0, 1000, "GPU-hours: 131.6 of at most 120 used"));
 }
 
-static void usage_outlives_a_restart_and_decays_meanwhile(void **state)
+CASE(usage_outlives_a_restart_and_decays_meanwhile, f)
 {
-    struct fairshare *f = *state;
     struct account *account = fairshare_account(f, 7, ACCOUNT_GROUP);
     run(f, account, 1000, 1, 2);
     _cleanup_buffer_ struct buffer bytes = { 0 };
     account_encode(f, account, HOUR_MS, &bytes);
-    struct fairshare again;
+    _cleanup_(fairshare_clear) struct fairshare again;
     fairshare_init(&again, HALF_LIFE);
     assert_int_equal(account_decode(&again, bytes.bytes, bytes.length, NULL), 0);
     struct account *copy = fairshare_account(&again, 7, ACCOUNT_GROUP);
@@ -379,27 +366,4 @@ static void usage_outlives_a_restart_and_decays_meanwhile(void **state)
         fairshare_usage(&again, copy, HOUR_MS + HALF_LIFE) < 0.5001 * fairshare_usage(&again, copy, HOUR_MS));
     struct error err = { 0 };
     assert_true(account_decode(&again, bytes.bytes, bytes.length - 1, &err) < 0);
-    fairshare_clear(&again);
-}
-
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_shares, close_shares)
-    const struct CMUnitTest tests[] = {
-        CASE(held_time_never_falls),
-        CASE(usage_is_halved_in_a_half_life),
-        CASE(running_gpus_count_while_they_run),
-        CASE(the_closed_form_equals_small_steps_however_it_is_cut),
-        CASE(accounts_are_found_again_and_groups_are_not_users),
-        CASE(the_factor_is_0_at_ones_share_and_rises_by_1_when_use_doubles),
-        CASE(somebody_new_on_an_idle_cluster_is_at_its_share),
-        CASE(random_histories_agree_with_a_walk_over_all_accounts),
-        CASE(a_user_is_compared_within_its_group_and_a_group_within_its_department),
-        CASE(users_are_equal_whatever_their_groups_unless_groups_have_shares),
-        CASE(what_counts_is_the_dominant_resource_and_limits_count_gpus),
-        CASE(each_limit_is_told_as_a_sentence),
-        CASE(gpu_hours_come_back_by_decay_alone_and_when_is_known),
-        CASE(usage_outlives_a_restart_and_decays_meanwhile),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,8 @@
 
 #include "sched/placement/fgd.h"
 
+#define CASE(name, c) TEST_ON(name, struct cluster *c, clusters_open, clusters_close)
+
 #define HELD 300U
 
 static void add_nodes(struct cluster *c, uint32_t nodes, uint32_t gpus)
@@ -34,7 +36,7 @@ static void tell(struct cluster *c, const struct placement *way, void *memory)
     c->n_dirty = 0;
 }
 
-static void fragments_are_what_the_typical_shapes_cannot_use(void **state)
+CASE(fragments_are_what_the_typical_shapes_cannot_use, c)
 {
     struct fgd_typicals typicals = { .n = 3 };
     typicals.shapes[0] = (struct fgd_shape){ .weight = 0.2, .cpu_milli = 1000 };
@@ -51,7 +53,7 @@ static void fragments_are_what_the_typical_shapes_cannot_use(void **state)
     assert_int_equal((int)fgd_rule_plain.score(-1000, 0), 73);
 }
 
-static void what_a_shape_can_use_ends_with_the_cpus(void **state)
+CASE(what_a_shape_can_use_ends_with_the_cpus, c)
 {
     struct fgd_typicals typicals = { .n = 3, .gpu_weight = 0.8 };
     typicals.holes[HOLE_UNITS] = 1;
@@ -74,7 +76,7 @@ static void what_a_shape_can_use_ends_with_the_cpus(void **state)
     assert_float_equal(fgd_rule_plus.value(&node, &typicals), -2400 + 10 * (2000 - 2400), 1e-6);
 }
 
-static void published_best_fit_counts_what_is_left_in_whole_hundredths(void **state)
+CASE(published_best_fit_counts_what_is_left_in_whole_hundredths, c)
 {
     struct fgd_node node = { .cpu_milli = 64000, .n = 2, .free = { 1000, 500 } };
     double value = fgd_rule_best_fit.value(&node, NULL);
@@ -90,7 +92,7 @@ static void assert_hole(const double *holes, uint32_t units, double expected)
         fail_msg("a hole of %u is worth %.3f, not %.2f", units, holes[units], expected);
 }
 
-static void a_hole_is_worth_what_its_shares_would_cost_elsewhere(void **state)
+CASE(a_hole_is_worth_what_its_shares_would_cost_elsewhere, c)
 {
     double demand[HOLE_UNITS + 1] = { 0 }, holes[HOLE_UNITS + 1];
     fgd_holes(demand, holes); // no shares are asked for
@@ -115,9 +117,8 @@ static void a_hole_is_worth_what_its_shares_would_cost_elsewhere(void **state)
         assert_true(holes[units] >= holes[units - 1]);
 }
 
-static void shares_that_fill_a_gpu_meet(void **state)
+CASE(shares_that_fill_a_gpu_meet, c)
 {
-    struct cluster *c = *state;
     const struct placement *way = &placement_fgd;
     void *memory = way->open();
     struct sched_request large = { .gpus = 1, .share = 650 }, small = { .gpus = 1, .share = 300 };
@@ -143,9 +144,8 @@ static void shares_that_fill_a_gpu_meet(void **state)
 
 /* Like every placement that takes nodes in the order of their positions: jobs that end leave the same end
  * empty. */
-static void of_equal_nodes_the_first_is_filled_whatever_its_name(void **state)
+CASE(of_equal_nodes_the_first_is_filled_whatever_its_name, c)
 {
-    struct cluster *c = *state;
     static const char *const names[][3] = { { "a", "b", "c" }, { "c", "b", "a" }, { "b", "c", "a" } };
     const struct placement *way = &placement_fgd;
     struct sched_request half = { .gpus = 1, .share = 500 };
@@ -166,9 +166,8 @@ static void of_equal_nodes_the_first_is_filled_whatever_its_name(void **state)
 
 /* Four of a hundred are not typical, but eight of their GPUs are: a node with both GPUs free is kept for
  * them. */
-static void a_request_is_as_typical_as_the_gpus_it_asks_for(void **state)
+CASE(a_request_is_as_typical_as_the_gpus_it_asks_for, c)
 {
-    struct cluster *c = *state;
     const struct placement *way = &placement_fgd;
     void *memory = way->open();
     struct sched_request half = { .gpus = 1, .share = 500 }, one = { .gpus = 1 }, both = { .gpus = 2 };
@@ -193,11 +192,10 @@ static void a_request_is_as_typical_as_the_gpus_it_asks_for(void **state)
     way->close(memory);
 }
 
-static void memory_alone_counts_as_its_part_of_the_gpu(void **state)
+CASE(memory_alone_counts_as_its_part_of_the_gpu, c)
 {
-    struct cluster *c = *state;
     struct fgd_node view;
-    struct allocation held;
+    _cleanup_(allocation_clear) struct allocation held;
     add_nodes(c, 1, 2);
     assert_true(clusters_place(
         c, &placement_best_fit, (struct sched_request){ .gpus = 1, .gpu_mem = 30 * GIB }, &held));
@@ -206,13 +204,11 @@ static void memory_alone_counts_as_its_part_of_the_gpu(void **state)
     assert_int_equal(view.free[1], 1000);
     assert_int_equal(fgd_memory_share(25 * GIB, 100 * GIB), 250);
     assert_true(fgd_memory_share(101 * GIB, 100 * GIB) > SHARE_WHOLE);
-    allocation_clear(&held);
 }
 
-static void typical_shapes_cover_most_of_what_was_asked_and_old_habits_fade(void **state)
+CASE(typical_shapes_cover_most_of_what_was_asked_and_old_habits_fade, c)
 {
-    struct cluster *c = *state;
-    struct fgd_counts counts;
+    _cleanup_(fgd_counts_clear) struct fgd_counts counts;
     struct sched_request one = { .gpus = 1 }, half = { .gpus = 1, .share = 500 }, rare = { .gpus = 3 };
     add_nodes(c, 1, 8);
     fgd_counts_init(&counts);
@@ -237,13 +233,11 @@ static void typical_shapes_cover_most_of_what_was_asked_and_old_habits_fade(void
     assert_true(counts.n < 1000);
     fgd_counts_settle(&counts, c);
     assert_true(counts.typicals.n <= TYPICAL_MAX);
-    fgd_counts_clear(&counts);
 }
 
-static void a_job_wider_than_all_nodes_counts_as_one_of_a_whole_node(void **state)
+CASE(a_job_wider_than_all_nodes_counts_as_one_of_a_whole_node, c)
 {
-    struct cluster *c = *state;
-    struct fgd_counts counts;
+    _cleanup_(fgd_counts_clear) struct fgd_counts counts;
     add_nodes(c, 2, 4);
     fgd_counts_init(&counts);
     fgd_counts_learn(&counts, c, &(struct sched_request){ .gpus = 64 }, 50);
@@ -252,12 +246,10 @@ static void a_job_wider_than_all_nodes_counts_as_one_of_a_whole_node(void **stat
     assert_int_equal(counts.typicals.n, 2);
     assert_int_equal(counts.typicals.shapes[0].gpus, 3);
     assert_int_equal(counts.typicals.shapes[1].gpus, 4);
-    fgd_counts_clear(&counts);
 }
 
-static void a_share_goes_to_a_gpu_that_is_broken_already(void **state)
+CASE(a_share_goes_to_a_gpu_that_is_broken_already, c)
 {
-    struct cluster *c = *state;
     void *memory = placement_fgd_plain.open();
     struct sched_request half = { .gpus = 1, .share = 500 }, one = { .gpus = 1 };
     struct allocation held[3];
@@ -319,18 +311,17 @@ static void try_kept(struct cluster *c, const struct placement *way)
     way->close(kept);
 }
 
-static void kept_scores_choose_as_fresh_ones(void **state)
+CASE(kept_scores_choose_as_fresh_ones, c)
 {
-    add_nodes(*state, 40, 4);
-    try_kept(*state, &placement_fgd);
-    try_kept(*state, &placement_fgd_plain);
-    try_kept(*state, &placement_best_fit_plain);
+    add_nodes(c, 40, 4);
+    try_kept(c, &placement_fgd);
+    try_kept(c, &placement_fgd_plain);
+    try_kept(c, &placement_best_fit_plain);
 }
 
 /* More nodes than are scored for one decision, and shapes that change all the time: some scores are old. */
-static void nothing_that_fits_is_refused_while_scores_are_due(void **state)
+CASE(nothing_that_fits_is_refused_while_scores_are_due, c)
 {
-    struct cluster *c = *state;
     const struct placement *way = &placement_fgd;
     void *memory = way->open(), *again = way->open();
     uint32_t seed = 11, placed = 0;
@@ -363,9 +354,8 @@ static void nothing_that_fits_is_refused_while_scores_are_due(void **state)
     way->close(again);
 }
 
-static void a_node_that_is_held_is_passed_over_and_comes_back(void **state)
+CASE(a_node_that_is_held_is_passed_over_and_comes_back, c)
 {
-    struct cluster *c = *state;
     void *memory = placement_fgd.open();
     struct sched_request half = { .gpus = 1, .share = 500 };
     struct allocation found;
@@ -385,9 +375,8 @@ static void a_node_that_is_held_is_passed_over_and_comes_back(void **state)
     placement_fgd.close(memory);
 }
 
-static void whole_gpus_alone_are_placed_as_best_fit_does(void **state)
+CASE(whole_gpus_alone_are_placed_as_best_fit_does, c)
 {
-    struct cluster *c = *state;
     void *memory = placement_fgd.open();
     uint32_t seed = 5;
     add_nodes(c, 20, 8);
@@ -406,27 +395,4 @@ static void whole_gpus_alone_are_placed_as_best_fit_does(void **state)
         allocation_clear(&b);
     }
     placement_fgd.close(memory);
-}
-
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, clusters_open, clusters_close)
-    const struct CMUnitTest tests[] = {
-        CASE(fragments_are_what_the_typical_shapes_cannot_use),
-        CASE(what_a_shape_can_use_ends_with_the_cpus),
-        CASE(published_best_fit_counts_what_is_left_in_whole_hundredths),
-        CASE(a_hole_is_worth_what_its_shares_would_cost_elsewhere),
-        CASE(shares_that_fill_a_gpu_meet),
-        CASE(of_equal_nodes_the_first_is_filled_whatever_its_name),
-        CASE(a_request_is_as_typical_as_the_gpus_it_asks_for),
-        CASE(memory_alone_counts_as_its_part_of_the_gpu),
-        CASE(typical_shapes_cover_most_of_what_was_asked_and_old_habits_fade),
-        CASE(a_job_wider_than_all_nodes_counts_as_one_of_a_whole_node),
-        CASE(a_share_goes_to_a_gpu_that_is_broken_already),
-        CASE(kept_scores_choose_as_fresh_ones),
-        CASE(nothing_that_fits_is_refused_while_scores_are_due),
-        CASE(a_node_that_is_held_is_passed_over_and_comes_back),
-        CASE(whole_gpus_alone_are_placed_as_best_fit_does),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

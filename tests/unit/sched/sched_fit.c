@@ -21,14 +21,15 @@ static int close_cluster(void **state)
     return 0;
 }
 
+#define CASE(name, c) TEST_ON(name, struct cluster *c, open_cluster, close_cluster)
+
 static bool fits(struct cluster *c, const struct sched_request *request, const struct fit *fit)
 {
     return fit_gpu(c, &c->nodes[0], &c->nodes[0].gpus[0], request, fit);
 }
 
-static void a_share_fits_while_thousandths_memory_and_slots_are_left(void **state)
+CASE(a_share_fits_while_thousandths_memory_and_slots_are_left, c)
 {
-    struct cluster *c = *state;
     struct cluster_gpu *gpu = &c->nodes[0].gpus[0];
     struct fit fit = clusters_fit();
     struct sched_request memory = { .gpus = 1, .gpu_mem = 60 * GIB };
@@ -51,9 +52,8 @@ static void a_share_fits_while_thousandths_memory_and_slots_are_left(void **stat
     assert_false(fits(c, &memory, &fit));
 }
 
-static void external_process_does_not_block_its_own_adoption(void **state)
+CASE(external_process_does_not_block_its_own_adoption, c)
 {
-    struct cluster *c = *state;
     struct cluster_gpu *gpu = &c->nodes[0].gpus[0];
     struct fit fit = clusters_fit();
     struct sched_request adopted = { .gpus = 1, .adopted_pid = 4711 },
@@ -71,9 +71,8 @@ static void external_process_does_not_block_its_own_adoption(void **state)
     assert_false(fits(c, &adopted, &fit));
 }
 
-static void what_is_held_is_left_to_its_owner_and_to_those_who_end_before(void **state)
+CASE(what_is_held_is_left_to_its_owner_and_to_those_who_end_before, c)
 {
-    struct cluster *c = *state;
     struct cluster_gpu *gpu = &c->nodes[0].gpus[0];
     struct fit fit = clusters_fit();
     gpu->hold_from_ms = 500;
@@ -94,9 +93,8 @@ static void what_is_held_is_left_to_its_owner_and_to_those_who_end_before(void *
     assert_false(fits(c, &whole, &fit));
 }
 
-static void what_its_node_calls_closed_is_given_to_nobody(void **state)
+CASE(what_its_node_calls_closed_is_given_to_nobody, c)
 {
-    struct cluster *c = *state;
     struct cluster_gpu *gpu = &c->nodes[0].gpus[0];
     struct fit fit = clusters_fit();
     const uint32_t bits[] = { DEVICE_EXTERNAL, DEVICE_UNHEALTHY, DEVICE_UNCLEAN, 1U << 20 };
@@ -109,9 +107,8 @@ static void what_its_node_calls_closed_is_given_to_nobody(void **state)
     assert_true(fits(c, &whole, &fit));
 }
 
-static void a_crowded_gpu_takes_no_further_share(void **state)
+CASE(a_crowded_gpu_takes_no_further_share, c)
 {
-    struct cluster *c = *state;
     struct cluster_gpu *gpu = &c->nodes[0].gpus[0];
     struct fit fit = clusters_fit();
     gpu->share_slots = 2;
@@ -125,9 +122,8 @@ static void a_crowded_gpu_takes_no_further_share(void **state)
     gpu->closed = 0;
 }
 
-static void memory_of_others_leaves_the_rest_to_shares_and_nothing_whole(void **state)
+CASE(memory_of_others_leaves_the_rest_to_shares_and_nothing_whole, c)
 {
-    struct cluster *c = *state;
     struct cluster_gpu *gpu = &c->nodes[0].gpus[0];
     struct fit fit = clusters_fit();
     struct sched_request rest = { .gpus = 1, .gpu_mem = 30 * GIB };
@@ -143,9 +139,8 @@ static void memory_of_others_leaves_the_rest_to_shares_and_nothing_whole(void **
     gpu->memory_external = gpu->memory_booked = gpu->share_slots = 0;
 }
 
-static void held_cpus_and_memory_are_kept_as_well(void **state)
+CASE(held_cpus_and_memory_are_kept_as_well, c)
 {
-    struct cluster *c = *state;
     struct cluster_node *node = &c->nodes[0];
     struct fit fit = clusters_fit();
     struct sched_request request = { .gpus = 1, .cpu_milli = 8000, .memory = 32 * GIB };
@@ -164,9 +159,8 @@ static void held_cpus_and_memory_are_kept_as_well(void **state)
     assert_false(fit_host(node, &request, &fit));
 }
 
-static void a_reservation_keeps_out_others_now_and_those_who_might_not_end_in_time(void **state)
+CASE(a_reservation_keeps_out_others_now_and_those_who_might_not_end_in_time, c)
 {
-    struct cluster *c = *state;
     struct cluster_booking booking = { .reservation = 5, .from_ms = 100, .until_ms = 200 };
     struct cluster_gpu *gpu = &c->nodes[0].gpus[0];
     const uint64_t own[] = { 5 };
@@ -191,9 +185,8 @@ static void a_reservation_keeps_out_others_now_and_those_who_might_not_end_in_ti
     gpu->n_bookings = 0;
 }
 
-static void model_and_allowed_set_decide_which_gpus_suit(void **state)
+CASE(model_and_allowed_set_decide_which_gpus_suit, c)
 {
-    struct cluster *c = *state;
     struct fit fit = clusters_fit();
     char one[] = "a100|h200", other[] = "a100";
     uint32_t allow[] = { 1, 3 };
@@ -203,16 +196,14 @@ static void model_and_allowed_set_decide_which_gpus_suit(void **state)
     assert_false(fits(c, &request, &fit));
     request = (struct sched_request){ .gpus = 2, .allow = allow, .n_allow = 2 };
     assert_int_equal(fit_count(c, &c->nodes[0], &request, &fit, 8), 2);
-    struct allocation found = { 0 };
+    _cleanup_(allocation_clear) struct allocation found = { 0 };
     fit_take(c, &c->nodes[0], &request, &fit, 2, -1, &found);
     assert_int_equal(found.gpus[0].gpu, 1);
     assert_int_equal(found.gpus[1].gpu, 3);
-    allocation_clear(&found);
 }
 
-static void a_share_goes_where_least_is_left_over_or_to_the_gpu_named(void **state)
+CASE(a_share_goes_where_least_is_left_over_or_to_the_gpu_named, c)
 {
-    struct cluster *c = *state;
     struct fit fit = clusters_fit();
     struct cluster_gpu *gpus = c->nodes[0].gpus;
     struct allocation found = { 0 };
@@ -247,14 +238,13 @@ static void assert_chosen(struct cluster *c, uint32_t count, uint64_t candidates
     assert_int_equal(chosen, expected);
 }
 
-static void without_a_topology_the_lowest_indexes_are_taken(void **state)
+CASE(without_a_topology_the_lowest_indexes_are_taken, c)
 {
-    assert_chosen(*state, 3, 0xfe, 0x0e);
+    assert_chosen(c, 3, 0xfe, 0x0e);
 }
 
-static void gpus_behind_one_switch_go_together_and_singles_do_not_break_pairs(void **state)
+CASE(gpus_behind_one_switch_go_together_and_singles_do_not_break_pairs, c)
 {
-    struct cluster *c = *state;
     for (int16_t i = 0; i < 8; i++) {
         c->nodes[0].gpus[i].numa = i / 4;
         c->nodes[0].gpus[i].pcie_switch = i / 2;
@@ -265,9 +255,8 @@ static void gpus_behind_one_switch_go_together_and_singles_do_not_break_pairs(vo
     assert_chosen(c, 2, 0x55, 0x05); // no pair of a switch is left: one NUMA node
 }
 
-static void nvlink_counts_more_than_a_switch(void **state)
+CASE(nvlink_counts_more_than_a_switch, c)
 {
-    struct cluster *c = *state;
     struct cluster_gpu *gpus = c->nodes[0].gpus;
     for (int16_t i = 0; i < 8; i++)
         gpus[i].pcie_switch = i / 4;
@@ -277,9 +266,8 @@ static void nvlink_counts_more_than_a_switch(void **state)
     assert_chosen(c, 4, 0xff, 0x0f); // all pairs count: one link does not make a group
 }
 
-static void many_gpus_are_grown_into_a_close_group(void **state)
+CASE(many_gpus_are_grown_into_a_close_group, c)
 {
-    struct cluster *c = *state;
     struct cluster_node *node = clusters_add(c, "box", 40);
     for (int16_t i = 0; i < 40; i++)
         node->gpus[i].pcie_switch = i % 4;
@@ -287,26 +275,4 @@ static void many_gpus_are_grown_into_a_close_group(void **state)
     for (int i = 1; i < 40; i += 4)
         group |= 1ULL << i;
     assert_chosen(c, 10, ((1ULL << 40) - 1) & ~0x10DULL, group);
-}
-
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_cluster, close_cluster)
-    const struct CMUnitTest tests[] = {
-        CASE(a_share_fits_while_thousandths_memory_and_slots_are_left),
-        CASE(external_process_does_not_block_its_own_adoption),
-        CASE(what_is_held_is_left_to_its_owner_and_to_those_who_end_before),
-        CASE(what_its_node_calls_closed_is_given_to_nobody),
-        CASE(a_crowded_gpu_takes_no_further_share),
-        CASE(memory_of_others_leaves_the_rest_to_shares_and_nothing_whole),
-        CASE(held_cpus_and_memory_are_kept_as_well),
-        CASE(a_reservation_keeps_out_others_now_and_those_who_might_not_end_in_time),
-        CASE(model_and_allowed_set_decide_which_gpus_suit),
-        CASE(a_share_goes_where_least_is_left_over_or_to_the_gpu_named),
-        CASE(without_a_topology_the_lowest_indexes_are_taken),
-        CASE(gpus_behind_one_switch_go_together_and_singles_do_not_break_pairs),
-        CASE(nvlink_counts_more_than_a_switch),
-        CASE(many_gpus_are_grown_into_a_close_group),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,23 +116,20 @@ static void check_policy(const char *policy)
     }
 }
 
-static void forks_decide_as_the_original_under_easy(void **state)
+TEST(forks_decide_as_the_original_under_easy)
 {
-    (void)state;
     check_policy("easy");
 }
 
-static void forks_decide_as_the_original_under_the_other_policies(void **state)
+TEST(forks_decide_as_the_original_under_the_other_policies)
 {
-    (void)state;
     check_policy("fifo");
     check_policy("fifo-skip");
     check_policy("conservative");
 }
 
-static void a_fork_leaves_the_original_as_it_was(void **state)
+TEST(a_fork_leaves_the_original_as_it_was)
 {
-    (void)state;
     for (random_state = 1; random_state < 20; random_state++) {
         uint64_t seed = random_state;
         struct scene *scene = scene_new();
@@ -159,33 +156,28 @@ static void a_fork_leaves_the_original_as_it_was(void **state)
     }
 }
 
-static void a_fork_takes_only_so_many_waiting_jobs(void **state)
+TEST(a_fork_takes_only_so_many_waiting_jobs)
 {
-    (void)state;
-    struct scene *scene = scene_new();
+    _cleanup_(scene_freep) struct scene *scene = scene_new();
     scene_open(scene, 1, 4);
     for (int i = 0; i < 20; i++)
         scene_add(scene, 4, 60);
-    struct scene *fork = scene_fork(scene, 5);
+    _cleanup_(scene_freep) struct scene *fork = scene_fork(scene, 5);
     assert_int_equal(sched_queue(fork->sched)->length, 5);
     assert_int_equal(sched_queue(scene->sched)->length, 19);
     scene_end(fork, 1);
     assert_true(scene_runs(fork, 2));
     assert_false(scene_runs(scene, 2));
-    scene_free(fork);
-    scene_free(scene);
 }
 
 #define MANY_NODES 100U // more than one part of a copy
 
 static void ignore_preemption(void *arg, uint64_t job, const char *why)
 {
-    (void)arg, (void)job, (void)why;
 }
 
 static uint64_t ignore_start(void *arg, uint64_t job, const struct allocation *allocation)
 {
-    (void)arg, (void)job, (void)allocation;
     return job;
 }
 
@@ -227,7 +219,7 @@ static size_t copy_while_jobs_end(size_t changes, size_t parts_between)
     return parts;
 }
 
-static void a_copy_in_parts_is_of_one_moment(void **state)
+TEST(a_copy_in_parts_is_of_one_moment)
 {
     size_t undisturbed = copy_while_jobs_end(0, 1);
     assert_true(undisturbed > 4);
@@ -235,28 +227,27 @@ static void a_copy_in_parts_is_of_one_moment(void **state)
         assert_true(copy_while_jobs_end(1, parts) > undisturbed);
 }
 
-static void a_copy_of_a_cluster_that_always_changes_comes_to_an_end(void **state)
+TEST(a_copy_of_a_cluster_that_always_changes_comes_to_an_end)
 {
     size_t undisturbed = copy_while_jobs_end(0, 1);
     assert_true(copy_while_jobs_end(SIZE_MAX, 1) <= undisturbed + 3);
 }
 
-static void an_incomplete_copy_can_be_given_up(void **state)
+TEST(an_incomplete_copy_can_be_given_up)
 {
-    struct scene *scene = scene_new();
+    _cleanup_(scene_freep) struct scene *scene = scene_new();
     scene_open(scene, MANY_NODES, 4);
     scene_add(scene, 1, 500);
     struct forecast_run *run = forecast_begin(scene->sched, scene->now_ms, 10, 0, false);
     assert_false(forecast_advance(run, 1));
     forecast_end(run, NULL);
-    scene_free(scene);
 }
 
 /* The estimate of a job that ends when another does is not outlived in between. */
-static void jobs_that_are_expected_to_end_together_do_so_in_a_forecast(void **state)
+TEST(jobs_that_are_expected_to_end_together_do_so_in_a_forecast)
 {
-    struct scene *scene = scene_new();
-    struct forecast forecast;
+    _cleanup_(scene_freep) struct scene *scene = scene_new();
+    _cleanup_(forecast_clear) struct forecast forecast;
     int64_t from_ms = scene->now_ms;
     scene_open(scene, 1, 4);
     for (int i = 0; i < 4; i++)
@@ -264,14 +255,12 @@ static void jobs_that_are_expected_to_end_together_do_so_in_a_forecast(void **st
     uint64_t job = scene_add(scene, 4, 10);
     forecast_run(scene->sched, scene->now_ms, 10, job, false, &forecast);
     assert_int_equal(forecast_find(&forecast, job), from_ms + 100000);
-    forecast_clear(&forecast);
-    scene_free(scene);
 }
 
-static void in_a_certain_forecast_jobs_end_at_their_limits_or_never(void **state)
+TEST(in_a_certain_forecast_jobs_end_at_their_limits_or_never)
 {
-    struct scene *scene = scene_new();
-    struct forecast forecast;
+    _cleanup_(scene_freep) struct scene *scene = scene_new();
+    _cleanup_(forecast_clear) struct forecast forecast;
     int64_t from_ms = scene->now_ms;
     scene_open(scene, 2, 1);
     struct sched_job_spec spec = scene_job(scene, 1, 100);
@@ -283,15 +272,13 @@ static void in_a_certain_forecast_jobs_end_at_their_limits_or_never(void **state
     assert_int_equal(forecast_find(&forecast, one), from_ms + 500000);
     assert_int_equal(forecast_find(&forecast, other), TIME_NEVER);
     assert_false(forecast.is_complete);
-    forecast_clear(&forecast);
-    scene_free(scene);
 }
 
 /* What is drawn of running jobs ends where what is drawn of waiting ones begins. */
-static void expected_starts_rest_on_the_expected_ends_that_are_told(void **state)
+TEST(expected_starts_rest_on_the_expected_ends_that_are_told)
 {
-    struct scene *scene = scene_new();
-    struct forecast forecast;
+    _cleanup_(scene_freep) struct scene *scene = scene_new();
+    _cleanup_(forecast_clear) struct forecast forecast;
     int64_t from_ms = scene->now_ms;
     scene_open(scene, 1, 2);
     struct sched_job_spec spec = scene_job(scene, 1, 100);
@@ -305,23 +292,4 @@ static void expected_starts_rest_on_the_expected_ends_that_are_told(void **state
     assert_int_equal(sched_expected_end(scene->sched, waits, scene->now_ms, start_ms), start_ms + 10000);
     assert_int_equal(sched_expected_end(scene->sched, waits, scene->now_ms, TIME_NEVER), TIME_NEVER);
     assert_int_equal(sched_expected_end(scene->sched, waits + 1, scene->now_ms, start_ms), TIME_NEVER);
-    forecast_clear(&forecast);
-    scene_free(scene);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(forks_decide_as_the_original_under_easy),
-        cmocka_unit_test(forks_decide_as_the_original_under_the_other_policies),
-        cmocka_unit_test(a_fork_leaves_the_original_as_it_was),
-        cmocka_unit_test(a_fork_takes_only_so_many_waiting_jobs),
-        cmocka_unit_test(a_copy_in_parts_is_of_one_moment),
-        cmocka_unit_test(a_copy_of_a_cluster_that_always_changes_comes_to_an_end),
-        cmocka_unit_test(an_incomplete_copy_can_be_given_up),
-        cmocka_unit_test(jobs_that_are_expected_to_end_together_do_so_in_a_forecast),
-        cmocka_unit_test(in_a_certain_forecast_jobs_end_at_their_limits_or_never),
-        cmocka_unit_test(expected_starts_rest_on_the_expected_ends_that_are_told),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,7 +74,7 @@ static struct scene *open_pair(uint64_t *ret_host, uint64_t *ret_guest)
     return scene;
 }
 
-static void a_job_is_parked_for_one_that_needs_half_of_what_it_still_needs(void **state)
+TEST(a_job_is_parked_for_one_that_needs_half_of_what_it_still_needs)
 {
     static const struct {
         int64_t host_s, ran_s, guest_s;
@@ -86,7 +86,6 @@ static void a_job_is_parked_for_one_that_needs_half_of_what_it_still_needs(void 
         { 10000, 60, 180, true },     // as long as it may be parked, less a slot
         { 10000, 60, 181, false },
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct scene *scene = open_auto(1, 1);
         uint64_t host = add_running(scene, 1, rows[i].host_s);
@@ -102,9 +101,8 @@ static void a_job_is_parked_for_one_that_needs_half_of_what_it_still_needs(void 
     }
 }
 
-static void nothing_is_parked_unless_the_setting_says_so(void **state)
+TEST(nothing_is_parked_unless_the_setting_says_so)
 {
-    (void)state;
     for (unsigned mode = PARKING_NEVER; mode <= PARKING_ASKED; mode++) {
         struct scene *scene = open_mode((enum parking_mode)mode, 1, 1);
         uint64_t host = add_running(scene, 1, 100000);
@@ -118,7 +116,7 @@ static void nothing_is_parked_unless_the_setting_says_so(void **state)
 }
 
 /* Jobs that wait and are no guests, each for another reason. */
-static void some_jobs_are_no_hosts_and_some_no_guests(void **state)
+TEST(some_jobs_are_no_hosts_and_some_no_guests)
 {
     static const struct {
         const char *what;
@@ -136,7 +134,6 @@ static void some_jobs_are_no_hosts_and_some_no_guests(void **state)
         { "a guest that cannot be parked", 1, 2, 2, 0, false, true, false, 0 },
         { "a guest that cannot be parked, with a limit", 1, 2, 2, 0, false, true, true, 1 },
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct scene *scene = open_auto(rows[i].nodes, 2);
         struct sched_job_spec spec = scene_job(scene, rows[i].host_gpus, 100000);
@@ -156,11 +153,10 @@ static void some_jobs_are_no_hosts_and_some_no_guests(void **state)
     }
 }
 
-static void the_host_continues_when_the_guest_has_ended(void **state)
+TEST(the_host_continues_when_the_guest_has_ended)
 {
     uint64_t host, guest;
-    struct scene *scene = open_pair(&host, &guest);
-    (void)state;
+    _cleanup_(scene_freep) struct scene *scene = open_pair(&host, &guest);
     assert_int_equal(latest_s(scene, host), 2000);
     scene_wait(scene, 100);
     scene_end(scene, guest);
@@ -171,14 +167,12 @@ static void the_host_continues_when_the_guest_has_ended(void **state)
     scene_add(scene, 1, 100);
     let_park(scene);
     assert_int_equal(latest_s(scene, host), 4 * 600 - 100); // all in all
-    scene_free(scene);
 }
 
-static void a_guest_that_takes_longer_is_parked_when_its_host_is_due(void **state)
+TEST(a_guest_that_takes_longer_is_parked_when_its_host_is_due)
 {
     uint64_t host, guest;
-    struct scene *scene = open_pair(&host, &guest);
-    (void)state;
+    _cleanup_(scene_freep) struct scene *scene = open_pair(&host, &guest);
     scene_wait(scene, 2000 - SLOT_S - 1);
     assert_int_equal(scene->n_parks, 0);
     scene_wait(scene, 1);
@@ -187,14 +181,12 @@ static void a_guest_that_takes_longer_is_parked_when_its_host_is_due(void **stat
     let_park(scene);
     assert_true(scene_runs(scene, host));
     assert_int_equal(latest_s(scene, guest), 4 * (2000 - SLOT_S)); // and it has the same promise
-    scene_free(scene);
 }
 
-static void a_guest_that_refuses_is_stopped_when_its_host_is_due(void **state)
+TEST(a_guest_that_refuses_is_stopped_when_its_host_is_due)
 {
     uint64_t host, guest;
-    struct scene *scene = open_pair(&host, &guest);
-    (void)state;
+    _cleanup_(scene_freep) struct scene *scene = open_pair(&host, &guest);
     scene_wait(scene, 2000 - SLOT_S);
     refuse(scene);
     assert_int_equal(scene->n_preempted, 1);
@@ -202,15 +194,13 @@ static void a_guest_that_refuses_is_stopped_when_its_host_is_due(void **state)
     sched_stopped(scene->sched, scene->now_ms, guest, 0);
     scene_wait(scene, 0);
     assert_true(scene_runs(scene, host));
-    scene_free(scene);
 }
 
 /* As long as its return fails it is parked for longer than it may be, and nobody else begins on its GPU. */
-static void while_a_return_fails_nobody_begins_on_its_gpus(void **state)
+TEST(while_a_return_fails_nobody_begins_on_its_gpus)
 {
     uint64_t host, guest;
-    struct scene *scene = open_pair(&host, &guest);
-    (void)state;
+    _cleanup_(scene_freep) struct scene *scene = open_pair(&host, &guest);
     scene_wait(scene, 2000 - SLOT_S);
     let_park(scene);
     for (int i = 0; i < 3; i++) {
@@ -228,14 +218,12 @@ static void while_a_return_fails_nobody_begins_on_its_gpus(void **state)
     assert_true(scene_runs(scene, host));
     sched_started(scene->sched, scene->now_ms, host);
     assert_int_equal(scene->n_preempted, 0);
-    scene_free(scene);
 }
 
-static void a_guest_that_refuses_at_once_is_stopped_at_once(void **state)
+TEST(a_guest_that_refuses_at_once_is_stopped_at_once)
 {
     uint64_t host, guest;
-    struct scene *scene = open_pair(&host, &guest);
-    (void)state;
+    _cleanup_(scene_freep) struct scene *scene = open_pair(&host, &guest);
     scene->refuses_at_once = true;
     scene_wait(scene, 2000 - SLOT_S);
     assert_int_equal(scene->n_preempted, 1);
@@ -243,12 +231,10 @@ static void a_guest_that_refuses_at_once_is_stopped_at_once(void **state)
     sched_stopped(scene->sched, scene->now_ms, guest, 0);
     scene_wait(scene, 0);
     assert_true(scene_runs(scene, host));
-    scene_free(scene);
 }
 
-static void a_job_is_not_parked_for_one_that_its_owner_wants_later(void **state)
+TEST(a_job_is_not_parked_for_one_that_its_owner_wants_later)
 {
-    (void)state;
     for (int32_t host_priority = 0; host_priority <= 2; host_priority++) {
         struct scene *scene = open_auto(1, 1);
         struct sched_job_spec host = scene_job(scene, 1, 10000), guest = scene_job(scene, 1, 100);
@@ -263,10 +249,9 @@ static void a_job_is_not_parked_for_one_that_its_owner_wants_later(void **state)
     }
 }
 
-static void a_host_that_refuses_runs_on_and_is_not_asked_again(void **state)
+TEST(a_host_that_refuses_runs_on_and_is_not_asked_again)
 {
-    struct scene *scene = open_auto(1, 1);
-    (void)state;
+    _cleanup_(scene_freep) struct scene *scene = open_auto(1, 1);
     uint64_t host = add_running(scene, 1, 10000);
     scene_wait(scene, 500);
     scene_add(scene, 1, 100);
@@ -274,13 +259,11 @@ static void a_host_that_refuses_runs_on_and_is_not_asked_again(void **state)
     scene_wait(scene, 3000);
     assert_true(scene_runs(scene, host));
     assert_int_equal(scene->n_parks + scene->n_preempted, 0);
-    scene_free(scene);
 }
 
-static void a_host_may_end_while_it_is_being_parked_or_is_parked(void **state)
+TEST(a_host_may_end_while_it_is_being_parked_or_is_parked)
 {
     uint64_t host, guest;
-    (void)state;
     struct scene *scene = open_auto(1, 1);
     host = add_running(scene, 1, 10000);
     scene_wait(scene, 500);
@@ -298,10 +281,9 @@ static void a_host_may_end_while_it_is_being_parked_or_is_parked(void **state)
     scene_free(scene);
 }
 
-static void what_comes_free_is_the_guests_before_anybody_elses(void **state)
+TEST(what_comes_free_is_the_guests_before_anybody_elses)
 {
-    (void)state;
-    struct scene *scene = open_auto(1, 1);
+    _cleanup_(scene_freep) struct scene *scene = open_auto(1, 1);
     uint64_t host = add_running(scene, 1, 10000);
     scene_wait(scene, 500);
     uint64_t guest = scene_add(scene, 1, 100);
@@ -312,15 +294,13 @@ static void what_comes_free_is_the_guests_before_anybody_elses(void **state)
     assert_true(scene_runs(scene, guest));
     assert_false(scene_runs(scene, host));
     assert_false(scene_runs(scene, first.id));
-    scene_free(scene);
 }
 
-static void a_lost_node_owes_nothing(void **state)
+TEST(a_lost_node_owes_nothing)
 {
     uint64_t host, guest;
-    struct scene *scene = open_pair(&host, &guest);
+    _cleanup_(scene_freep) struct scene *scene = open_pair(&host, &guest);
     struct cluster *cluster = sched_cluster(scene->sched);
-    (void)state;
     cluster->nodes[0].is_up = false;
     cluster_touch(cluster, &cluster->nodes[0]);
     sched_stopped(scene->sched, scene->now_ms, guest, 0);
@@ -335,15 +315,13 @@ static void a_lost_node_owes_nothing(void **state)
     cluster_touch(cluster, &cluster->nodes[0]);
     scene_wait(scene, 0);
     assert_true(scene_runs(scene, host) != scene_runs(scene, guest));
-    scene_free(scene);
 }
 
-static void while_a_node_is_drained_nobody_is_parked_for_a_return(void **state)
+TEST(while_a_node_is_drained_nobody_is_parked_for_a_return)
 {
     uint64_t host, guest;
-    struct scene *scene = open_pair(&host, &guest);
+    _cleanup_(scene_freep) struct scene *scene = open_pair(&host, &guest);
     struct cluster *cluster = sched_cluster(scene->sched);
-    (void)state;
     cluster->nodes[0].is_drained = true;
     cluster_touch(cluster, &cluster->nodes[0]);
     scene_wait(scene, 5000);
@@ -352,29 +330,25 @@ static void while_a_node_is_drained_nobody_is_parked_for_a_return(void **state)
     cluster_touch(cluster, &cluster->nodes[0]);
     scene_wait(scene, 0);
     assert_int_equal(scene->n_parks, 1); // it is overdue
-    scene_free(scene);
 }
 
-static void a_held_job_is_owed_nothing_until_it_is_released(void **state)
+TEST(a_held_job_is_owed_nothing_until_it_is_released)
 {
     uint64_t host, guest;
-    struct scene *scene = open_pair(&host, &guest);
-    (void)state;
+    _cleanup_(scene_freep) struct scene *scene = open_pair(&host, &guest);
     sched_block(scene->sched, scene->now_ms, host, BLOCK_HELD_USER, 0, 0);
     scene_wait(scene, 5000);
     assert_int_equal(scene->n_parks + scene->n_preempted, 0);
     sched_block(scene->sched, scene->now_ms, host, 0, BLOCK_HELD_USER, 0);
     scene_wait(scene, 0);
     assert_int_equal(scene->n_parks, 1);
-    scene_free(scene);
 }
 
 /* The caller knows from its records how long it had run and been parked, since when, and what it left. */
-static void a_restart_changes_no_promise(void **state)
+TEST(a_restart_changes_no_promise)
 {
     uint64_t host, guest;
     struct scene *before = open_pair(&host, &guest), *scene = open_auto(1, 1);
-    (void)state;
     int64_t bound_ms = sched_latest_return(before->sched, host);
     scene->now_ms = before->now_ms + 1000;
     struct alloc_gpu gpu = { 0 };
@@ -424,13 +398,12 @@ static void resume_running(struct scene *scene, uint32_t gpu)
 }
 
 /* Also if a job returns to another GPU meanwhile, and if other timers are earlier. */
-static void overdue_jobs_have_their_gpu_for_half_a_slot_each(void **state)
+TEST(overdue_jobs_have_their_gpu_for_half_a_slot_each)
 {
     static const struct {
         int64_t slot_s;
         bool is_other_overdue;
     } rows[] = { { SLOT_S, false }, { SLOT_S, true }, { 10 * SLOT_S, false }, { 10 * SLOT_S, true } };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct scene *scene = open_slot(PARKING_AUTO, 1, 2, rows[i].slot_s);
         scene->now_ms += 100000000;
@@ -458,10 +431,9 @@ static void overdue_jobs_have_their_gpu_for_half_a_slot_each(void **state)
 }
 
 /* Its bound is reached 1000 s earlier, and grows by five seconds for each second that it runs. */
-static void an_overdue_job_is_not_parked_for_one_that_is_due_after_it(void **state)
+TEST(an_overdue_job_is_not_parked_for_one_that_is_due_after_it)
 {
-    struct scene *scene = open_auto(1, 1);
-    (void)state;
+    _cleanup_(scene_freep) struct scene *scene = open_auto(1, 1);
     scene->now_ms += 100000000;
     uint64_t first = resume_overdue(scene, 0, 3000), second = resume_overdue(scene, 0, 2000);
     resume_running(scene, 0);
@@ -476,12 +448,10 @@ static void an_overdue_job_is_not_parked_for_one_that_is_due_after_it(void **sta
     assert_int_equal(scene->parks[0], first);
     let_park(scene);
     assert_true(scene_runs(scene, second));
-    scene_free(scene);
 }
 
-static void a_parked_job_that_is_requeued_begins_from_the_beginning(void **state)
+TEST(a_parked_job_that_is_requeued_begins_from_the_beginning)
 {
-    (void)state;
     for (unsigned is_held = 0; is_held < 2; is_held++) {
         uint64_t host, guest;
         struct scene *scene = open_pair(&host, &guest);
@@ -498,11 +468,10 @@ static void a_parked_job_that_is_requeued_begins_from_the_beginning(void **state
     }
 }
 
-static void time_on_gpus_without_running_counts_as_parked(void **state)
+TEST(time_on_gpus_without_running_counts_as_parked)
 {
     uint64_t host, guest;
     struct scene *scene = open_pair(&host, &guest);
-    (void)state;
     scene_wait(scene, 100);
     scene_end(scene, guest);
     assert_true(scene_runs(scene, host));
@@ -520,7 +489,7 @@ static void time_on_gpus_without_running_counts_as_parked(void **state)
 }
 
 /* Its GPUs stay free for it, whoever waits. */
-static void who_could_not_leave_in_time_does_not_come(void **state)
+TEST(who_could_not_leave_in_time_does_not_come)
 {
     static const struct {
         int64_t limit_s, wait_s;
@@ -530,7 +499,6 @@ static void who_could_not_leave_in_time_does_not_come(void **state)
         { 0, 2000 - 2 * SLOT_S - 10, false, true },
         { 0, 2000 - 2 * SLOT_S + 10, false, false }, // it would have the GPU for less than a slot
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         uint64_t host, guest;
         struct scene *scene = open_pair(&host, &guest);
@@ -548,10 +516,9 @@ static void who_could_not_leave_in_time_does_not_come(void **state)
 }
 
 /* It needs a GPU of which nothing is owed, so no more come to be owed. */
-static void nobody_is_parked_behind_a_job_that_could_not_leave(void **state)
+TEST(nobody_is_parked_behind_a_job_that_could_not_leave)
 {
-    (void)state;
-    struct scene *scene = open_auto(1, 1);
+    _cleanup_(scene_freep) struct scene *scene = open_auto(1, 1);
     add_running(scene, 1, 100000);
     scene_wait(scene, 1000);
     struct sched_job_spec spec = scene_job(scene, 1, 90000);
@@ -564,15 +531,13 @@ static void nobody_is_parked_behind_a_job_that_could_not_leave(void **state)
     scene_wait(scene, 600);
     assert_int_equal(scene->n_parks, 1);
     assert_int_equal(scene->guests[0], guest);
-    scene_free(scene);
 }
 
-static void it_returns_to_any_gpu_of_its_model_on_its_node(void **state)
+TEST(it_returns_to_any_gpu_of_its_model_on_its_node)
 {
-    struct scene *scene = open_auto(2, 2);
+    _cleanup_(scene_freep) struct scene *scene = open_auto(2, 2);
     struct cluster *cluster = sched_cluster(scene->sched);
     uint64_t jobs[4];
-    (void)state;
     for (size_t i = 0; i < 4; i++)
         jobs[i] = add_running(scene, 1, 100000);
     scene_wait(scene, 1000);
@@ -597,7 +562,6 @@ static void it_returns_to_any_gpu_of_its_model_on_its_node(void **state)
     assert_int_equal(scene_start_of(scene, host)->node, place.node);
     assert_int_not_equal(scene_start_of(scene, host)->gpu, place.gpu);
     assert_true(cluster->nodes[place.node].gpus[place.gpu].return_ms == TIME_NEVER);
-    scene_free(scene);
 }
 
 /* Four GPUs; a job on all of them that needs 2000 s, has run for 1000 s and is parked for the guest. */
@@ -617,14 +581,13 @@ static struct scene *open_wide(const struct sched_job_spec *guest, uint64_t *ret
 }
 
 /* A guest of 100 s that does not end: not as soon as it is late, but long before its host is due. */
-static void a_wide_host_returns_when_its_guest_is_late_and_its_gpus_are_idle(void **state)
+TEST(a_wide_host_returns_when_its_guest_is_late_and_its_gpus_are_idle)
 {
-    (void)state;
     struct sched_job_spec guest = {
         .key = { .uid = 1, .gid = 1, .estimate_ms = 100000, .request = { .gpus = 1 } }
     };
     uint64_t host;
-    struct scene *scene = open_wide(&guest, &host);
+    _cleanup_(scene_freep) struct scene *scene = open_wide(&guest, &host);
     int64_t due_s = latest_s(scene, host) - SLOT_S, waited_s = 0;
     for (; scene->n_parks == 0 && waited_s < due_s; waited_s += 10)
         scene_wait(scene, 10);
@@ -635,17 +598,15 @@ static void a_wide_host_returns_when_its_guest_is_late_and_its_gpus_are_idle(voi
     let_park(scene);
     assert_true(scene_runs(scene, host));
     assert_false(scene_runs(scene, scene->last_job));
-    scene_free(scene);
 }
 
 /* Each of them keeps its host waiting until it is due. */
-static void guests_that_use_its_gpus_or_cannot_be_parked_are_not_sent_away(void **state)
+TEST(guests_that_use_its_gpus_or_cannot_be_parked_are_not_sent_away)
 {
     static const struct {
         uint32_t gpus;
         bool cannot_park;
     } rows[] = { { 4, false }, { 1, true } };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct sched_job_spec guest = {
             .key = { .uid = 1, .gid = 1, .estimate_ms = 100000, .request = { .gpus = rows[i].gpus } }
@@ -662,7 +623,7 @@ static void guests_that_use_its_gpus_or_cannot_be_parked_are_not_sent_away(void 
 }
 
 /* A job on four GPUs still needs 7000 s. */
-static void a_wide_job_is_parked_for_narrow_ones_if_they_fill_its_gpus(void **state)
+TEST(a_wide_job_is_parked_for_narrow_ones_if_they_fill_its_gpus)
 {
     static const struct {
         int64_t guest_s, other_s;
@@ -674,7 +635,6 @@ static void a_wide_job_is_parked_for_narrow_ones_if_they_fill_its_gpus(void **st
         { 3500, 3500, 3, true }, { 1750, 3500, 1, true }, // it takes twice as long
         { 1700, 3402, 1, false },                         // longer
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct scene *scene = open_auto(1, 4);
         add_running(scene, 4, 10000);
@@ -690,7 +650,7 @@ static void a_wide_job_is_parked_for_narrow_ones_if_they_fill_its_gpus(void **st
 }
 
 /* Hosts of one GPU each, that still need 9500 s; the guest needs all of the node's. */
-static void several_jobs_are_parked_for_a_wider_one_that_is_shorter_by_their_number(void **state)
+TEST(several_jobs_are_parked_for_a_wider_one_that_is_shorter_by_their_number)
 {
     static const struct {
         uint32_t nodes, gpus;
@@ -700,7 +660,6 @@ static void several_jobs_are_parked_for_a_wider_one_that_is_shorter_by_their_num
         { 1, 2, 2375, 0 }, // it needs a slot more than they may be parked for
         { 1, 2, 1900, 2 }, { 1, 4, 1187, 4 }, { 1, 4, 1188, 0 }, { 2, 2, 100, 0 }, // on several nodes: none
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct scene *scene = open_auto(rows[i].nodes, rows[i].gpus);
         for (uint32_t k = 0; k < rows[i].nodes * rows[i].gpus; k++)
@@ -716,10 +675,9 @@ static void several_jobs_are_parked_for_a_wider_one_that_is_shorter_by_their_num
 }
 
 /* At once, not only when it has waited for as long as a park could take. */
-static void a_guest_whose_host_refuses_has_another_one(void **state)
+TEST(a_guest_whose_host_refuses_has_another_one)
 {
-    (void)state;
-    struct scene *scene = open_auto(1, 2);
+    _cleanup_(scene_freep) struct scene *scene = open_auto(1, 2);
     uint64_t short_one = add_running(scene, 1, 9000), long_one = add_running(scene, 1, 10000);
     scene_wait(scene, 500);
     uint64_t guest = scene_add(scene, 1, 100);
@@ -729,13 +687,11 @@ static void a_guest_whose_host_refuses_has_another_one(void **state)
     assert_int_equal(scene->parks[0], short_one);
     let_park(scene);
     assert_true(scene_runs(scene, guest));
-    scene_free(scene);
 }
 
 /* Two hosts; the first is parked before the second, or the second refuses. */
-static void what_the_first_host_left_is_kept_until_the_last_is_parked(void **state)
+TEST(what_the_first_host_left_is_kept_until_the_last_is_parked)
 {
-    (void)state;
     for (int refuses = 0; refuses <= 1; refuses++) {
         struct scene *scene = open_auto(1, 2);
         uint64_t first = add_running(scene, 1, 10000), second = add_running(scene, 1, 10000);
@@ -763,10 +719,9 @@ static void what_the_first_host_left_is_kept_until_the_last_is_parked(void **sta
 }
 
 /* The first job that waits has reserved the GPU for later; a parked one continues on it now. */
-static void a_parked_job_continues_beside_the_reservations_of_others(void **state)
+TEST(a_parked_job_continues_beside_the_reservations_of_others)
 {
-    (void)state;
-    struct scene *scene = open_auto(1, 2);
+    _cleanup_(scene_freep) struct scene *scene = open_auto(1, 2);
     uint64_t host = add_running(scene, 1, 100000), long_one = add_running(scene, 1, 3000);
     scene_wait(scene, 500);
     uint64_t guest = scene_add(scene, 1, 100);
@@ -779,13 +734,11 @@ static void a_parked_job_continues_beside_the_reservations_of_others(void **stat
     scene_end(scene, guest);
     assert_true(scene_runs(scene, host));
     assert_false(scene_runs(scene, waits));
-    scene_free(scene);
 }
 
-static void parked_jobs_count_against_the_limits_of_their_users(void **state)
+TEST(parked_jobs_count_against_the_limits_of_their_users)
 {
-    (void)state;
-    struct scene *scene = scene_new();
+    _cleanup_(scene_freep) struct scene *scene = scene_new();
     scene->settings.policy = policy_find("default");
     scene->settings.parking = PARKING_AUTO;
     scene->settings.preempt_cost_ms = scene->settings.preempt_cost_wide_ms = 0;
@@ -806,13 +759,11 @@ static void parked_jobs_count_against_the_limits_of_their_users(void **state)
     assert_false(scene_runs(scene, second));
     scene_end(scene, host);
     assert_true(scene_runs(scene, second));
-    scene_free(scene);
 }
 
-static void its_cpus_and_host_memory_stay_booked(void **state)
+TEST(its_cpus_and_host_memory_stay_booked)
 {
-    (void)state;
-    struct scene *scene = open_auto(1, 1);
+    _cleanup_(scene_freep) struct scene *scene = open_auto(1, 1);
     struct sched_job_spec spec = scene_job(scene, 1, 10000);
     spec.key.request.cpu_milli = 40000;
     uint64_t host = scene_submit(scene, &spec);
@@ -828,22 +779,20 @@ static void its_cpus_and_host_memory_stay_booked(void **state)
     let_park(scene);
     assert_true(scene_runs(scene, guest));
     assert_int_equal(sched_cluster(scene->sched)->nodes[0].cpu_booked, 60000);
-    scene_free(scene);
 }
 
 /* `host` 0: the reason is in the waiting job itself. */
 static void check_why(struct scene *scene, uint64_t job, uint64_t host, const char *text)
 {
-    struct why why;
+    _cleanup_(why_clear) struct why why;
     why_explain(scene->sched, scene->now_ms, job, NULL, &why);
     if (strcmp(why.park.text, text) != 0 || why.park.host != host)
         fail_msg("\"%s\" expected, job %llu: \"%s\"", text, (unsigned long long)why.park.host, why.park.text);
-    why_clear(&why);
 }
 
 #define LATE "it probably ends in 2h30m, and this one probably needs "
 
-static void why_says_what_keeps_a_job_from_being_parked(void **state)
+TEST(why_says_what_keeps_a_job_from_being_parked)
 {
     static const struct {
         int64_t ran_s, guest_s; // of 10000 s
@@ -883,7 +832,6 @@ static void why_says_what_keeps_a_job_from_being_parked(void **state)
             "jobs",
             .guest_cannot_park = true },
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct scene *scene = open_auto(rows[i].nodes, 2);
         struct sched_job_spec host = scene_job(scene, rows[i].host_gpus, 10000);
@@ -905,9 +853,8 @@ static void why_says_what_keeps_a_job_from_being_parked(void **state)
     }
 }
 
-static void why_names_the_running_job_that_comes_nearest(void **state)
+TEST(why_names_the_running_job_that_comes_nearest)
 {
-    (void)state;
     for (unsigned is_first = 0; is_first < 2; is_first++) {
         struct scene *scene = open_auto(1, 2);
         uint64_t jobs[2];
@@ -920,10 +867,9 @@ static void why_names_the_running_job_that_comes_nearest(void **state)
     }
 }
 
-static void why_names_the_job_behind_which_nobody_is_parked(void **state)
+TEST(why_names_the_job_behind_which_nobody_is_parked)
 {
-    struct scene *scene = open_auto(1, 2);
-    (void)state;
+    _cleanup_(scene_freep) struct scene *scene = open_auto(1, 2);
     add_running(scene, 2, 10000);
     scene_wait(scene, 1000);
     struct sched_job_spec first = scene_job(scene, 2, 10);
@@ -934,13 +880,11 @@ static void why_names_the_job_behind_which_nobody_is_parked(void **state)
     (void)snprintf(text, sizeof(text), "job %llu ahead of it has no time limit and cannot be parked itself",
         (unsigned long long)first.id);
     check_why(scene, second, 0, text);
-    scene_free(scene);
 }
 
-static void why_says_that_hosts_make_way_for_others_already(void **state)
+TEST(why_says_that_hosts_make_way_for_others_already)
 {
-    struct scene *scene = open_auto(1, 1);
-    (void)state;
+    _cleanup_(scene_freep) struct scene *scene = open_auto(1, 1);
     uint64_t host = add_running(scene, 1, 100000);
     scene_wait(scene, 5000);
     uint64_t guest = scene_add(scene, 1, 10000), other = scene_add(scene, 1, 20000);
@@ -957,48 +901,4 @@ static void why_says_that_hosts_make_way_for_others_already(void **state)
     uint64_t shortest = scene_add(scene, 1, 10);
     assert_int_equal(scene->n_parks, 0);
     check_why(scene, shortest, shorter, "2 jobs are already parked from one of its GPUs, the maximum");
-    scene_free(scene);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_job_is_parked_for_one_that_needs_half_of_what_it_still_needs),
-        cmocka_unit_test(nothing_is_parked_unless_the_setting_says_so),
-        cmocka_unit_test(some_jobs_are_no_hosts_and_some_no_guests),
-        cmocka_unit_test(the_host_continues_when_the_guest_has_ended),
-        cmocka_unit_test(a_guest_that_takes_longer_is_parked_when_its_host_is_due),
-        cmocka_unit_test(a_guest_that_refuses_is_stopped_when_its_host_is_due),
-        cmocka_unit_test(while_a_return_fails_nobody_begins_on_its_gpus),
-        cmocka_unit_test(a_guest_that_refuses_at_once_is_stopped_at_once),
-        cmocka_unit_test(a_job_is_not_parked_for_one_that_its_owner_wants_later),
-        cmocka_unit_test(a_host_that_refuses_runs_on_and_is_not_asked_again),
-        cmocka_unit_test(a_host_may_end_while_it_is_being_parked_or_is_parked),
-        cmocka_unit_test(what_comes_free_is_the_guests_before_anybody_elses),
-        cmocka_unit_test(a_lost_node_owes_nothing),
-        cmocka_unit_test(while_a_node_is_drained_nobody_is_parked_for_a_return),
-        cmocka_unit_test(a_held_job_is_owed_nothing_until_it_is_released),
-        cmocka_unit_test(a_restart_changes_no_promise),
-        cmocka_unit_test(overdue_jobs_have_their_gpu_for_half_a_slot_each),
-        cmocka_unit_test(an_overdue_job_is_not_parked_for_one_that_is_due_after_it),
-        cmocka_unit_test(a_parked_job_that_is_requeued_begins_from_the_beginning),
-        cmocka_unit_test(time_on_gpus_without_running_counts_as_parked),
-        cmocka_unit_test(who_could_not_leave_in_time_does_not_come),
-        cmocka_unit_test(nobody_is_parked_behind_a_job_that_could_not_leave),
-        cmocka_unit_test(it_returns_to_any_gpu_of_its_model_on_its_node),
-        cmocka_unit_test(a_wide_host_returns_when_its_guest_is_late_and_its_gpus_are_idle),
-        cmocka_unit_test(guests_that_use_its_gpus_or_cannot_be_parked_are_not_sent_away),
-        cmocka_unit_test(a_wide_job_is_parked_for_narrow_ones_if_they_fill_its_gpus),
-        cmocka_unit_test(several_jobs_are_parked_for_a_wider_one_that_is_shorter_by_their_number),
-        cmocka_unit_test(a_guest_whose_host_refuses_has_another_one),
-        cmocka_unit_test(what_the_first_host_left_is_kept_until_the_last_is_parked),
-        cmocka_unit_test(a_parked_job_continues_beside_the_reservations_of_others),
-        cmocka_unit_test(parked_jobs_count_against_the_limits_of_their_users),
-        cmocka_unit_test(its_cpus_and_host_memory_stay_booked),
-        cmocka_unit_test(why_says_what_keeps_a_job_from_being_parked),
-        cmocka_unit_test(why_names_the_running_job_that_comes_nearest),
-        cmocka_unit_test(why_names_the_job_behind_which_nobody_is_parked),
-        cmocka_unit_test(why_says_that_hosts_make_way_for_others_already),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

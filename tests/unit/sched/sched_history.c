@@ -25,6 +25,8 @@ static int close_history(void **state)
     return 0;
 }
 
+#define CASE(name, history) TEST_ON(name, struct history *history, open_history, close_history)
+
 static struct estimate estimate(const struct history *history, struct history_key key)
 {
     struct estimate ret;
@@ -46,18 +48,17 @@ static void add(struct history *history, struct history_key key, int64_t run_ms,
         history_add(history, &key, 0, run_ms);
 }
 
-static void without_history_the_default_is_expected(void **state)
+CASE(without_history_the_default_is_expected, history)
 {
-    struct estimate none = estimate(*state, ada);
+    struct estimate none = estimate(history, ada);
     assert_int_equal(none.basis, BASIS_NONE);
     assert_int_equal(none.order_ms, HOUR_MS);
     assert_int_equal(none.likely_ms, HOUR_MS);
     assert_int_equal(none.samples, 0);
 }
 
-static void runs_of_the_same_command_decide_once_there_are_some(void **state)
+CASE(runs_of_the_same_command_decide_once_there_are_some, history)
 {
-    struct history *history = *state;
     struct history_key other = ada;
     other.command_hash = 8;
     add(history, other, 10 * HOUR_MS, 30);
@@ -69,9 +70,8 @@ static void runs_of_the_same_command_decide_once_there_are_some(void **state)
     assert_about(estimate(history, other).likely_ms, 10 * HOUR_MS);
 }
 
-static void an_unknown_command_is_taken_to_be_like_the_users_others(void **state)
+CASE(an_unknown_command_is_taken_to_be_like_the_users_others, history)
 {
-    struct history *history = *state;
     const struct history_key bob = { .uid = 2, .gid = 1, .command_hash = 9, .gpu_milli = 8000 };
     add(history, ada, MINUTE_MS, 20);
     add(history, bob, 20 * HOUR_MS, 20);
@@ -87,9 +87,8 @@ static void an_unknown_command_is_taken_to_be_like_the_users_others(void **state
     assert_true(of_all.likely_ms > MINUTE_MS && of_all.safe_ms > 10 * HOUR_MS);
 }
 
-static void one_run_moves_an_estimate_but_does_not_decide_it(void **state)
+CASE(one_run_moves_an_estimate_but_does_not_decide_it, history)
 {
-    struct history *history = *state;
     struct history_key asked = ada;
     add(history, ada, 10 * HOUR_MS, 40);
     asked.command_hash = 99;
@@ -101,9 +100,8 @@ static void one_run_moves_an_estimate_but_does_not_decide_it(void **state)
     assert_int_equal(after.basis, BASIS_USER_GPUS);
 }
 
-static void old_runs_fade(void **state)
+CASE(old_runs_fade, history)
 {
-    struct history *history = *state;
     add(history, ada, 10 * HOUR_MS, 200);
     add(history, ada, MINUTE_MS, 60);
     assert_about(estimate(history, ada).likely_ms, MINUTE_MS);
@@ -111,18 +109,16 @@ static void old_runs_fade(void **state)
     assert_true(estimate(history, ada).safe_ms < 5 * MINUTE_MS);
 }
 
-static void durations_of_any_length_are_taken(void **state)
+CASE(durations_of_any_length_are_taken, history)
 {
-    struct history *history = *state;
     add(history, ada, 0, 40);
     assert_true(estimate(history, ada).likely_ms < 8000);
     add(history, ada, INT64_MAX, 100);
     assert_true(estimate(history, ada).likely_ms > 100 * 24 * (int64_t)HOUR_MS);
 }
 
-static void what_has_run_longer_is_expected_to_run_longer(void **state)
+CASE(what_has_run_longer_is_expected_to_run_longer, history)
 {
-    struct history *history = *state;
     struct estimate before = { 0 }, now;
     add(history, ada, 10 * MINUTE_MS, 10);
     for (int64_t elapsed_ms = 0; elapsed_ms < 400 * 24 * (int64_t)HOUR_MS;
@@ -136,9 +132,8 @@ static void what_has_run_longer_is_expected_to_run_longer(void **state)
     assert_true(now.likely_ms > 0);
 }
 
-static void a_time_limit_bounds_what_is_expected(void **state)
+CASE(a_time_limit_bounds_what_is_expected, history)
 {
-    struct history *history = *state;
     struct history_key limited = ada;
     limited.limit_ms = HOUR_MS;
     add(history, ada, 10 * HOUR_MS, 40);
@@ -162,9 +157,8 @@ static struct history_key member(struct history *history, int64_t submit_ms)
     return key;
 }
 
-static void jobs_submitted_shortly_after_each_other_are_one_burst(void **state)
+CASE(jobs_submitted_shortly_after_each_other_are_one_burst, history)
 {
-    struct history *history = *state;
     uint64_t first = history_burst(history, CLASS, 0);
     assert_true(first != 0);
     assert_int_equal(history_burst(history, CLASS, 30000), first);
@@ -175,9 +169,8 @@ static void jobs_submitted_shortly_after_each_other_are_one_burst(void **state)
     assert_int_equal(history_burst(history, CLASS, 45000), first); // back by an edit, or after a restart
 }
 
-static void what_was_submitted_together_takes_as_long(void **state)
+CASE(what_was_submitted_together_takes_as_long, history)
 {
-    struct history *history = *state;
     add(history, ada, MINUTE_MS, 40);
     struct history_key key = member(history, 0);
     (void)member(history, 1000);
@@ -190,9 +183,8 @@ static void what_was_submitted_together_takes_as_long(void **state)
     assert_about(estimate(history, ada).likely_ms, MINUTE_MS); // one burst is no rule
 }
 
-static void members_that_still_run_tell_that_it_takes_longer(void **state)
+CASE(members_that_still_run_tell_that_it_takes_longer, history)
 {
-    struct history *history = *state;
     add(history, ada, MINUTE_MS, 40);
     struct history_key key = member(history, 0);
     int64_t alone_ms = estimate(history, key).order_ms, before_ms = alone_ms;
@@ -211,9 +203,8 @@ static void members_that_still_run_tell_that_it_takes_longer(void **state)
     assert_int_equal(estimate(history, key).order_ms, alone_ms);
 }
 
-static void bursts_before_and_behind_tell_too_the_less_the_farther(void **state)
+CASE(bursts_before_and_behind_tell_too_the_less_the_farther, history)
 {
-    struct history *history = *state;
     add(history, ada, MINUTE_MS, 40);
     struct history_key before = member(history, 0), between = member(history, 2 * MINUTE_MS);
     struct history_key behind = member(history, 4 * MINUTE_MS),
@@ -227,9 +218,8 @@ static void bursts_before_and_behind_tell_too_the_less_the_farther(void **state)
     assert_true(estimate(history, between).order_ms > one_ms);
 }
 
-static void one_that_crashes_does_not_decide_for_the_others(void **state)
+CASE(one_that_crashes_does_not_decide_for_the_others, history)
 {
-    struct history *history = *state;
     struct history_key key = member(history, 0);
     for (int i = 0; i < 6; i++)
         history_add(history, &key, 0, 5 * HOUR_MS);
@@ -237,9 +227,8 @@ static void one_that_crashes_does_not_decide_for_the_others(void **state)
     assert_about(estimate(history, key).likely_ms, 5 * HOUR_MS);
 }
 
-static void an_estimate_says_which_jobs_it_rests_on(void **state)
+CASE(an_estimate_says_which_jobs_it_rests_on, history)
 {
-    struct history *history = *state;
     struct history_key key = member(history, 0);
     history_survived(history, key.burst, 0, 6);
     struct estimate of_it;
@@ -257,9 +246,8 @@ static void an_estimate_says_which_jobs_it_rests_on(void **state)
     assert_int_equal(of_it.running, 2);
 }
 
-static void who_is_asked_for_near_bursts_gets_their_owners(void **state)
+CASE(who_is_asked_for_near_bursts_gets_their_owners, history)
 {
-    struct history *history = *state;
     void *owners[HISTORY_NEAR];
     uint64_t bursts[9];
     for (int i = 0; i < 9; i++) {
@@ -274,7 +262,7 @@ static void who_is_asked_for_near_bursts_gets_their_owners(void **state)
     assert_int_equal(history_burst_near(history, 0, owners), 0);
 }
 
-static void a_burst_without_jobs_is_kept_for_what_it_knows(void **state)
+TEST_WITH(a_burst_without_jobs_is_kept_for_what_it_knows, open_history, close_history)
 {
     struct history *history = *state;
     struct history_key knows = member(history, 0), nothing = member(history, HOUR_MS);
@@ -291,9 +279,8 @@ static void a_burst_without_jobs_is_kept_for_what_it_knows(void **state)
     history_burst_leave(history, knows.burst);
 }
 
-static void the_number_of_bursts_is_bounded(void **state)
+CASE(the_number_of_bursts_is_bounded, history)
 {
-    struct history *history = *state;
     struct history_key key = ada;
     uint64_t last = 0;
     for (uint64_t i = 0; i < 65536; i++)
@@ -331,7 +318,7 @@ static void keep(void *arg, const char *name, const struct buffer *bytes)
     buffer_append(&kept->bytes[kept->count++], bytes->bytes, bytes->length);
 }
 
-static void cells_outlive_a_restart_exactly(void **state)
+TEST_WITH(cells_outlive_a_restart_exactly, open_history, close_history)
 {
     struct history *history = *state, *again = history_new(1000, HOUR_MS);
     struct kept kept = { 0 };
@@ -358,7 +345,7 @@ static void cells_outlive_a_restart_exactly(void **state)
     history_free(again);
 }
 
-static void the_number_of_cells_is_bounded_and_forgotten_ones_are_reported(void **state)
+TEST_WITH(the_number_of_cells_is_bounded_and_forgotten_ones_are_reported, open_history, close_history)
 {
     struct history *history = history_new(100, HOUR_MS);
     size_t told = 0, made = 0;
@@ -385,9 +372,8 @@ static void the_number_of_cells_is_bounded_and_forgotten_ones_are_reported(void 
 
 /* --- the histogram --- */
 
-static void a_bin_begins_where_it_says(void **state)
+CASE(a_bin_begins_where_it_says, history)
 {
-    (void)state;
     assert_int_equal(run_bin_of(0), 0);
     assert_int_equal(run_bin_of(8000), 0);
     for (unsigned bin = 1; bin < RUN_BINS; bin++) {
@@ -399,7 +385,7 @@ static void a_bin_begins_where_it_says(void **state)
     assert_int_equal(run_bin_of(INT64_MAX), RUN_BINS - 1);
 }
 
-static void quantiles_are_within_a_bin_of_the_exact_ones(void **state)
+CASE(quantiles_are_within_a_bin_of_the_exact_ones, history)
 {
     struct run_histogram runs = { 0 };
     for (int64_t i = 0; i < 6400; i++)
@@ -416,7 +402,7 @@ static void quantiles_are_within_a_bin_of_the_exact_ones(void **state)
     assert_about((int64_t)run_belief_mean_ms(&belief, 50 * MINUTE_MS), 75 * MINUTE_MS);
 }
 
-static void belief_without_runs_has_the_usual_duration_as_its_median(void **state)
+CASE(belief_without_runs_has_the_usual_duration_as_its_median, history)
 {
     struct run_belief belief;
     run_belief_init(&belief, HOUR_MS);
@@ -427,44 +413,12 @@ static void belief_without_runs_has_the_usual_duration_as_its_median(void **stat
     assert_true(sum > 0.999 && sum < 1.001);
 }
 
-static void the_index_tells_apart_what_may_be_over_soon(void **state)
+CASE(the_index_tells_apart_what_may_be_over_soon, history)
 {
-    (void)state;
     struct run_belief soon = { 0 }, late = { 0 };
     soon.parts[5] = 0.5, soon.parts[35] = 0.5; // half of them crash in the first minute
     late.parts[20] = 1;
     assert_true(run_belief_mean_ms(&soon, 0) > run_belief_mean_ms(&late, 0));
     assert_true(run_belief_index_ms(&soon, 0) < run_belief_index_ms(&late, 0));
     assert_true(run_belief_index_ms(&soon, HOUR_MS) > run_belief_index_ms(&late, HOUR_MS));
-}
-
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_history, close_history)
-    const struct CMUnitTest tests[] = {
-        CASE(without_history_the_default_is_expected),
-        CASE(runs_of_the_same_command_decide_once_there_are_some),
-        CASE(an_unknown_command_is_taken_to_be_like_the_users_others),
-        CASE(one_run_moves_an_estimate_but_does_not_decide_it),
-        CASE(old_runs_fade),
-        CASE(durations_of_any_length_are_taken),
-        CASE(what_has_run_longer_is_expected_to_run_longer),
-        CASE(a_time_limit_bounds_what_is_expected),
-        CASE(jobs_submitted_shortly_after_each_other_are_one_burst),
-        CASE(what_was_submitted_together_takes_as_long),
-        CASE(members_that_still_run_tell_that_it_takes_longer),
-        CASE(bursts_before_and_behind_tell_too_the_less_the_farther),
-        CASE(one_that_crashes_does_not_decide_for_the_others),
-        CASE(an_estimate_says_which_jobs_it_rests_on),
-        CASE(who_is_asked_for_near_bursts_gets_their_owners),
-        CASE(a_burst_without_jobs_is_kept_for_what_it_knows),
-        CASE(the_number_of_bursts_is_bounded),
-        CASE(cells_outlive_a_restart_exactly),
-        CASE(the_number_of_cells_is_bounded_and_forgotten_ones_are_reported),
-        CASE(a_bin_begins_where_it_says),
-        CASE(quantiles_are_within_a_bin_of_the_exact_ones),
-        CASE(belief_without_runs_has_the_usual_duration_as_its_median),
-        CASE(the_index_tells_apart_what_may_be_over_soon),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

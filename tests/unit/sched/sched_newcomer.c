@@ -85,7 +85,7 @@ static void check_flood(uint32_t gpus, int64_t estimate_s, uint32_t users, size_
     scene_free(flood.scene);
 }
 
-static void the_next_of_the_queue_starts_next(void **state)
+TEST(the_next_of_the_queue_starts_next)
 {
     static const uint32_t gpus[] = { 1, 8 };
     static const int64_t estimates[] = { 0, JOB_S };
@@ -94,10 +94,9 @@ static void the_next_of_the_queue_starts_next(void **state)
             for (uint32_t users = 2; users <= 3; users++)
                 for (size_t each = 1; each <= 3; each += 2)
                     check_flood(gpus[i], estimates[k], users, each);
-    (void)state;
 }
 
-static void a_newcomer_after_the_flood_has_gone_quiet_is_not_held_back(void **state)
+TEST(a_newcomer_after_the_flood_has_gone_quiet_is_not_held_back)
 {
     struct flood flood;
     open_flood(&flood, 1, JOB_S);
@@ -109,14 +108,4 @@ static void a_newcomer_after_the_flood_has_gone_quiet_is_not_held_back(void **st
     submit(&flood, 3);
     assert_int_equal(flood.owners[next_start(&flood)], 1);
     scene_free(flood.scene);
-    (void)state;
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_next_of_the_queue_starts_next),
-        cmocka_unit_test(a_newcomer_after_the_flood_has_gone_quiet_is_not_held_back),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

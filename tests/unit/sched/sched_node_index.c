@@ -60,6 +60,8 @@ static int close_model(void **state)
     return 0;
 }
 
+#define CASE(name, model) TEST_ON(name, struct model *model, open_model, close_model)
+
 static int64_t find_slowly(struct model *model, const struct node_need *need, int64_t whole, uint32_t from)
 {
     for (uint32_t i = from; i < NODES; i++) {
@@ -72,9 +74,8 @@ static int64_t find_slowly(struct model *model, const struct node_need *need, in
     return -1;
 }
 
-static void it_finds_what_a_walk_over_all_nodes_finds(void **state)
+CASE(it_finds_what_a_walk_over_all_nodes_finds, model)
 {
-    struct model *model = *state;
     uint64_t work = 0;
     for (int round = 0; round < 5000; round++) {
         set_random(model, draw(model, NODES));
@@ -93,9 +94,8 @@ static void it_finds_what_a_walk_over_all_nodes_finds(void **state)
     }
 }
 
-static void the_soonest_come_in_order_of_time_and_position(void **state)
+CASE(the_soonest_come_in_order_of_time_and_position, model)
 {
-    struct model *model = *state;
     uint64_t work = 0;
     for (uint32_t k = 1; k <= 9; k++) {
         uint32_t positions[NODES];
@@ -114,9 +114,8 @@ static void the_soonest_come_in_order_of_time_and_position(void **state)
     }
 }
 
-static void a_position_that_was_never_set_is_not_found(void **state)
+CASE(a_position_that_was_never_set_is_not_found, model)
 {
-    struct model *model = *state;
     struct node_need anything = { 0 };
     uint64_t work = 0;
     assert_int_equal(node_index_find(model->index, &anything, NODES, &work), -1);
@@ -125,15 +124,4 @@ static void a_position_that_was_never_set_is_not_found(void **state)
     assert_int_equal(node_index_find(model->index, &anything, NODES, &work), 5000);
     assert_int_equal(node_index_most_whole(model->index), 12);
     assert_int_equal(node_index_offer(model->index, 5000)->whole, 12);
-}
-
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_model, close_model)
-    const struct CMUnitTest tests[] = {
-        CASE(it_finds_what_a_walk_over_all_nodes_finds),
-        CASE(the_soonest_come_in_order_of_time_and_position),
-        CASE(a_position_that_was_never_set_is_not_found),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

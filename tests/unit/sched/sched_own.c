@@ -15,11 +15,7 @@ static int open_scene(void **state)
     return 0;
 }
 
-static int close_scene(void **state)
-{
-    scene_free(*state);
-    return 0;
-}
+#define CASE(name, scene) TEST_ON(name, struct scene *scene, open_scene, scene_close)
 
 /* One second after the last, so that the times of submission differ. */
 static uint64_t add(struct scene *scene, uint32_t uid, int32_t own_priority)
@@ -44,9 +40,8 @@ static void assert_order(const struct scene *scene, const uint64_t *jobs, size_t
         assert_int_equal(place(scene, jobs[i]), i + 1);
 }
 
-static void an_own_priority_orders_the_jobs_of_its_owner(void **state)
+CASE(an_own_priority_orders_the_jobs_of_its_owner, scene)
 {
-    struct scene *scene = *state;
     uint64_t first = add(scene, 1, 0), low = add(scene, 1, 0), middle = add(scene, 1, 4),
              high = add(scene, 1, 9);
     assert_order(scene, (uint64_t[]){ high, middle, low }, 3);
@@ -57,17 +52,15 @@ static void an_own_priority_orders_the_jobs_of_its_owner(void **state)
     assert_order(scene, (uint64_t[]){ low }, 1);
 }
 
-static void it_brings_no_job_before_one_of_another_user(void **state)
+CASE(it_brings_no_job_before_one_of_another_user, scene)
 {
-    struct scene *scene = *state;
     (void)add(scene, 3, 0);
     uint64_t low = add(scene, 1, 0), other = add(scene, 2, 0), high = add(scene, 1, 1000);
     assert_order(scene, (uint64_t[]){ other, high, low }, 3);
 }
 
-static void whoever_is_held_back_takes_its_place_again_when_the_higher_job_leaves(void **state)
+CASE(whoever_is_held_back_takes_its_place_again_when_the_higher_job_leaves, scene)
 {
-    struct scene *scene = *state;
     (void)add(scene, 3, 0);
     uint64_t low = add(scene, 1, 0), other = add(scene, 2, 0), high = add(scene, 1, 5);
     sched_withdraw(scene->sched, scene->now_ms, high);
@@ -75,9 +68,8 @@ static void whoever_is_held_back_takes_its_place_again_when_the_higher_job_leave
     assert_order(scene, (uint64_t[]){ low, other }, 2);
 }
 
-static void a_flood_of_the_highest_priority_keeps_no_other_user_waiting(void **state)
+CASE(a_flood_of_the_highest_priority_keeps_no_other_user_waiting, scene)
 {
-    struct scene *scene = *state;
     uint64_t running = add(scene, 1, 1000);
     for (int i = 0; i < 5; i++)
         (void)add(scene, 1, 1000);
@@ -92,9 +84,8 @@ static void a_flood_of_the_highest_priority_keeps_no_other_user_waiting(void **s
     assert_true(scene_runs(scene, other));
 }
 
-static void a_preemptible_job_holds_back_preemptible_ones_only(void **state)
+CASE(a_preemptible_job_holds_back_preemptible_ones_only, scene)
 {
-    struct scene *scene = *state;
     (void)add(scene, 3, 0);
     struct sched_job_spec spec = scene_job(scene, 1, 60);
     spec.key.own_priority = 7;
@@ -103,9 +94,8 @@ static void a_preemptible_job_holds_back_preemptible_ones_only(void **state)
     assert_order(scene, (uint64_t[]){ low, high }, 2);
 }
 
-static void a_priority_of_all_goes_before_own_ones(void **state)
+CASE(a_priority_of_all_goes_before_own_ones, scene)
 {
-    struct scene *scene = *state;
     (void)add(scene, 3, 0);
     uint64_t low = add(scene, 1, 0), high = add(scene, 1, 9);
     struct sched_job_spec spec = scene_job(scene, 1, 60);
@@ -117,7 +107,7 @@ static void a_priority_of_all_goes_before_own_ones(void **state)
 /* Three users; with `is_used` user 1 gives own priorities. Places of all jobs go to `ret`. */
 static void play(bool is_used, unsigned seed, uint64_t ret[JOBS])
 {
-    struct scene *scene = scene_new();
+    _cleanup_(scene_freep) struct scene *scene = scene_new();
     uint64_t jobs[JOBS];
     scene->settings.policy = policy_find(seed % 2 == 0 ? "easy" : "default");
     scene_open(scene, 1, 1);
@@ -133,10 +123,9 @@ static void play(bool is_used, unsigned seed, uint64_t ret[JOBS])
         ret[i] = place(scene, jobs[i]) | (uint64_t)sched_find(scene->sched, jobs[i])->class->key.uid << 32;
     struct error err;
     assert_int_equal(queue_invariant(&scene->sched->queue, &err), 0);
-    scene_free(scene);
 }
 
-static void no_job_of_another_user_ever_waits_for_it(void **state)
+TEST(no_job_of_another_user_ever_waits_for_it)
 {
     for (unsigned seed = 1; seed <= 20; seed++) {
         uint64_t with[JOBS], without[JOBS];
@@ -146,19 +135,4 @@ static void no_job_of_another_user_ever_waits_for_it(void **state)
             if (with[i] >> 32 != 1)
                 assert_true((uint32_t)with[i] <= (uint32_t)without[i]);
     }
-}
-
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
-    const struct CMUnitTest tests[] = {
-        CASE(an_own_priority_orders_the_jobs_of_its_owner),
-        CASE(it_brings_no_job_before_one_of_another_user),
-        CASE(whoever_is_held_back_takes_its_place_again_when_the_higher_job_leaves),
-        CASE(a_flood_of_the_highest_priority_keeps_no_other_user_waiting),
-        CASE(a_preemptible_job_holds_back_preemptible_ones_only),
-        CASE(a_priority_of_all_goes_before_own_ones),
-        cmocka_unit_test(no_job_of_another_user_ever_waits_for_it),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

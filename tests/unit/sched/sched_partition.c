@@ -40,6 +40,8 @@ static int close_scene(void **state)
     return 0;
 }
 
+#define CASE(name, scene) TEST_ON(name, struct scene *scene, open_scene, close_scene)
+
 static struct sched_job_spec in(struct scene *scene, char *partition, uint32_t gpus)
 {
     struct sched_job_spec spec = scene_job(scene, gpus, 60);
@@ -53,9 +55,8 @@ static uint64_t add(struct scene *scene, char *partition, uint32_t gpus)
     return scene_submit(scene, &spec);
 }
 
-static void jobs_start_on_the_nodes_of_their_partition(void **state)
+CASE(jobs_start_on_the_nodes_of_their_partition, scene)
 {
-    struct scene *scene = *state;
     for (int i = 0; i < 2; i++)
         assert_int_equal(scene_start_of(scene, add(scene, debug_name, 1))->node, 1);
     uint64_t late = add(scene, debug_name, 1);
@@ -65,9 +66,8 @@ static void jobs_start_on_the_nodes_of_their_partition(void **state)
     assert_int_equal(scene_start_of(scene, add(scene, both, 1))->node, 0);
 }
 
-static void a_blocked_partition_holds_nothing_of_another(void **state)
+CASE(a_blocked_partition_holds_nothing_of_another, scene)
 {
-    struct scene *scene = *state;
     (void)add(scene, debug_name, 2);
     assert_false(scene_runs(scene, add(scene, debug_name, 2)));
     struct sched_job_spec longer = in(scene, rest_name, 2);
@@ -75,9 +75,8 @@ static void a_blocked_partition_holds_nothing_of_another(void **state)
     assert_true(scene_runs(scene, scene_submit(scene, &longer)));
 }
 
-static void a_partition_of_higher_priority_comes_first(void **state)
+CASE(a_partition_of_higher_priority_comes_first, scene)
 {
-    struct scene *scene = *state;
     uint64_t all = scene_add(scene, 4, 60);
     assert_true(scene_runs(scene, all));
     uint64_t plain = scene_add(scene, 2, 60), urgent = add(scene, debug_name, 2);
@@ -88,9 +87,8 @@ static void a_partition_of_higher_priority_comes_first(void **state)
     assert_int_equal(status.position, 2);
 }
 
-static void of_several_partitions_the_highest_priority_counts(void **state)
+CASE(of_several_partitions_the_highest_priority_counts, scene)
 {
-    struct scene *scene = *state;
     int32_t priority = 0;
     assert_true(cluster_partition_bits(sched_cluster(scene->sched), "debug,rest", &priority) != 0);
     assert_int_equal(priority, 5);
@@ -98,9 +96,8 @@ static void of_several_partitions_the_highest_priority_counts(void **state)
     assert_int_equal(priority, 5);
 }
 
-static void waiting_jobs_follow_a_change_of_the_partitions(void **state)
+CASE(waiting_jobs_follow_a_change_of_the_partitions, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     static char gone[] = "gone";
     uint64_t job = add(scene, gone, 1);
@@ -116,9 +113,8 @@ static void waiting_jobs_follow_a_change_of_the_partitions(void **state)
     assert_true(scene_runs(scene, job));
 }
 
-static void a_request_larger_than_its_partition_is_refused(void **state)
+CASE(a_request_larger_than_its_partition_is_refused, scene)
 {
-    struct scene *scene = *state;
     struct error err = { 0 };
     struct sched_job_spec spec = in(scene, debug_name, 3);
     assert_int_equal(sched_check(scene->sched, &spec, &err), -EBADSLT);
@@ -127,16 +123,14 @@ static void a_request_larger_than_its_partition_is_refused(void **state)
     assert_int_equal(sched_check(scene->sched, &spec, &err), 0);
 }
 
-static void forecasts_know_partitions(void **state)
+CASE(forecasts_know_partitions, scene)
 {
-    struct scene *scene = *state;
-    struct why why;
+    _cleanup_(why_clear) struct why why;
     (void)add(scene, debug_name, 2);
     uint64_t late = add(scene, debug_name, 1);
     why_explain(scene->sched, scene->now_ms, late, NULL, &why);
     assert_int_equal(why.eta_ms, scene->now_ms + 60000);
     assert_non_null(strstr(why.reasons[0].text, "in partition debug; 0 of 2 are free"));
-    why_clear(&why);
 }
 
 /* --- alone --- */
@@ -149,9 +143,8 @@ static uint64_t add_alone(struct scene *scene, char *partition, uint32_t gpus, i
     return scene_submit(scene, &spec);
 }
 
-static void an_exclusive_job_has_its_node_alone(void **state)
+CASE(an_exclusive_job_has_its_node_alone, scene)
 {
-    struct scene *scene = *state;
     uint64_t small = add(scene, debug_name, 1), alone = add_alone(scene, debug_name, 1, 60);
     assert_false(scene_runs(scene, alone));
     scene_end(scene, small);
@@ -162,9 +155,8 @@ static void an_exclusive_job_has_its_node_alone(void **state)
     assert_true(scene_runs(scene, late) && scene_runs(scene, host));
 }
 
-static void a_waiting_exclusive_job_is_not_starved_by_small_ones(void **state)
+CASE(a_waiting_exclusive_job_is_not_starved_by_small_ones, scene)
 {
-    struct scene *scene = *state;
     uint64_t small = add(scene, debug_name, 1), alone = add_alone(scene, debug_name, 1, 60);
     struct sched_job_spec longer = in(scene, debug_name, 1);
     longer.key.estimate_ms = 3600 * 1000;
@@ -173,28 +165,8 @@ static void a_waiting_exclusive_job_is_not_starved_by_small_ones(void **state)
     assert_true(scene_runs(scene, alone));
 }
 
-static void an_exclusive_job_takes_a_node_that_is_free(void **state)
+CASE(an_exclusive_job_takes_a_node_that_is_free, scene)
 {
-    struct scene *scene = *state;
     (void)add(scene, debug_name, 1);
     assert_int_equal(scene_start_of(scene, add_alone(scene, NULL, 1, 60))->node, 0);
-}
-
-#define CASE(name_) cmocka_unit_test_setup_teardown(name_, open_scene, close_scene)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(jobs_start_on_the_nodes_of_their_partition),
-        CASE(a_blocked_partition_holds_nothing_of_another),
-        CASE(a_partition_of_higher_priority_comes_first),
-        CASE(of_several_partitions_the_highest_priority_counts),
-        CASE(waiting_jobs_follow_a_change_of_the_partitions),
-        CASE(a_request_larger_than_its_partition_is_refused),
-        CASE(forecasts_know_partitions),
-        CASE(an_exclusive_job_has_its_node_alone),
-        CASE(a_waiting_exclusive_job_is_not_starved_by_small_ones),
-        CASE(an_exclusive_job_takes_a_node_that_is_free),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CASE(name, c) TEST_ON(name, struct cluster *c, clusters_open, clusters_close)
+
 #define NODES 24U
 #define WIDTH 8U
 #define HELD  400U
@@ -31,9 +33,8 @@ static void assert_placed(
     assert_string_equal(text, expected);
 }
 
-static void best_fit_takes_the_fullest_node_and_first_fit_the_first(void **state)
+CASE(best_fit_takes_the_fullest_node_and_first_fit_the_first, c)
 {
-    struct cluster *c = *state;
     clusters_add(c, "a", 4);
     clusters_add(c, "b", 4);
     clusters_add(c, "c", 4);
@@ -45,9 +46,8 @@ static void best_fit_takes_the_fullest_node_and_first_fit_the_first(void **state
     assert_placed(c, &placement_best_fit, (struct sched_request){ .gpus = 4 }, "");
 }
 
-static void spread_takes_the_node_with_the_most_gpus_free(void **state)
+CASE(spread_takes_the_node_with_the_most_gpus_free, c)
 {
-    struct cluster *c = *state;
     clusters_add(c, "a", 4);
     clusters_add(c, "b", 4);
     clusters_add(c, "c", 2);
@@ -73,11 +73,10 @@ static void add_sizes(struct cluster *c)
     (void)cluster_set_gpu(c, node, 3, "b3", "MIG 1g.18gb+me", 16 * GIB, true);
 }
 
-static void a_request_by_memory_gets_the_smallest_gpu_that_has_it(void **state)
+CASE(a_request_by_memory_gets_the_smallest_gpu_that_has_it, c)
 {
     const struct placement *const all[] = { &placement_fgd, &placement_best_fit, &placement_first_fit };
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-        struct cluster *c = *state;
         cluster_clear(c);
         cluster_init(c);
         add_sizes(c);
@@ -90,7 +89,7 @@ static void a_request_by_memory_gets_the_smallest_gpu_that_has_it(void **state)
     }
 }
 
-static void mig_instances_are_requested_by_their_profile(void **state)
+CASE(mig_instances_are_requested_by_their_profile, c)
 {
     static const struct {
         const char *model, *expected;
@@ -108,7 +107,6 @@ static void mig_instances_are_requested_by_their_profile(void **state)
         { NULL, "", 4 },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct cluster *c = *state;
         struct error err = { 0 };
         cluster_clear(c);
         cluster_init(c);
@@ -120,9 +118,8 @@ static void mig_instances_are_requested_by_their_profile(void **state)
     }
 }
 
-static void best_fit_fills_the_fullest_gpu_with_shares(void **state)
+CASE(best_fit_fills_the_fullest_gpu_with_shares, c)
 {
-    struct cluster *c = *state;
     struct gpu_pick picks[] = { { (char[]){ "b" }, 1 } };
     clusters_add(c, "a", 2);
     clusters_add(c, "b", 2);
@@ -134,9 +131,8 @@ static void best_fit_fills_the_fullest_gpu_with_shares(void **state)
     assert_placed(c, &placement_best_fit, (struct sched_request){ .gpus = 2, .share = 900 }, "");
 }
 
-static void named_gpus_are_given_in_the_order_asked_or_not_at_all(void **state)
+CASE(named_gpus_are_given_in_the_order_asked_or_not_at_all, c)
 {
-    struct cluster *c = *state;
     char a[] = "a", b[] = "b";
     struct gpu_pick any[] = { { NULL, 3 }, { NULL, 1 } }, named[] = { { b, 0 }, { a, 2 }, { b, 2 } };
     clusters_add(c, "a", 4);
@@ -150,9 +146,8 @@ static void named_gpus_are_given_in_the_order_asked_or_not_at_all(void **state)
         "b:0 a:2 b:2");
 }
 
-static void jobs_without_gpus_go_where_gpus_are_least_disturbed(void **state)
+CASE(jobs_without_gpus_go_where_gpus_are_least_disturbed, c)
 {
-    struct cluster *c = *state;
     struct sched_request job = { .cpu_milli = 10000 };
     clusters_add(c, "a", 4);
     clusters_add(c, "b", 4);
@@ -163,9 +158,8 @@ static void jobs_without_gpus_go_where_gpus_are_least_disturbed(void **state)
         assert_placed(c, &placement_best_fit, job, expected[i]);
 }
 
-static void a_job_wider_than_any_node_takes_whole_nodes_and_the_rest_where_it_fits_best(void **state)
+CASE(a_job_wider_than_any_node_takes_whole_nodes_and_the_rest_where_it_fits_best, c)
 {
-    struct cluster *c = *state;
     clusters_add(c, "a", 4);
     clusters_add(c, "b", 4);
     clusters_add(c, "c", 4);
@@ -175,9 +169,8 @@ static void a_job_wider_than_any_node_takes_whole_nodes_and_the_rest_where_it_fi
     assert_placed(c, &placement_best_fit, (struct sched_request){ .gpus = 5 }, "c:0,1,2,3 a:3");
 }
 
-static void unequal_nodes_serve_a_wide_job_from_the_widest(void **state)
+CASE(unequal_nodes_serve_a_wide_job_from_the_widest, c)
 {
-    struct cluster *c = *state;
     clusters_add(c, "s1", 2);
     clusters_add(c, "w", 4);
     clusters_add(c, "s2", 2);
@@ -186,9 +179,8 @@ static void unequal_nodes_serve_a_wide_job_from_the_widest(void **state)
     assert_placed(c, &placement_best_fit, (struct sched_request){ .gpus = 7 }, "w:0,1,2,3 s2:0,1 s1:1");
 }
 
-static void wide_nodes_that_could_never_serve_do_not_keep_a_job_waiting(void **state)
+CASE(wide_nodes_that_could_never_serve_do_not_keep_a_job_waiting, c)
 {
-    struct cluster *c = *state;
     clusters_add(c, "poor", 8)->memory = GIB;
     clusters_add(c, "a", 4);
     clusters_add(c, "b", 4);
@@ -196,9 +188,8 @@ static void wide_nodes_that_could_never_serve_do_not_keep_a_job_waiting(void **s
         "a:0,1,2,3 b:0,1,2,3");
 }
 
-static void job_on_n_nodes_is_allocated_on_each(void **state)
+CASE(job_on_n_nodes_is_allocated_on_each, c)
 {
-    struct cluster *c = *state;
     clusters_add(c, "a", 4);
     clusters_add(c, "b", 4);
     clusters_add(c, "c", 4);
@@ -206,11 +197,10 @@ static void job_on_n_nodes_is_allocated_on_each(void **state)
     assert_placed(c, &placement_best_fit, (struct sched_request){ .gpus = 4, .nodes = 2 }, "b:2,3 a:0,1");
     assert_placed(
         c, &placement_best_fit, (struct sched_request){ .gpus = 6, .nodes = 2, .gpus_per_node = 3 }, "");
-    struct allocation found;
+    _cleanup_(allocation_clear) struct allocation found;
     assert_true(clusters_place(
         c, &placement_best_fit, (struct sched_request){ .nodes = 3, .cpu_milli = 1000 }, &found));
     assert_int_equal(found.n_nodes, 3);
-    allocation_clear(&found);
 }
 
 /* --- the reference simulator's choices --- */
@@ -251,9 +241,8 @@ static bool place_like_reference(struct reference *ref, uint32_t gpus, uint32_t 
     return true;
 }
 
-static void consolidate_chooses_as_the_reference_simulator(void **state)
+CASE(consolidate_chooses_as_the_reference_simulator, c)
 {
-    struct cluster *c = *state;
     struct reference ref;
     struct allocation held[HELD];
     uint32_t seed = 11, n = 0, placed = 0, wide = 0;
@@ -408,9 +397,8 @@ static void try_way(struct cluster *c, const struct placement *way, uint32_t see
         way->close(memory);
 }
 
-static void every_way_places_what_fits_somewhere_and_nothing_else(void **state)
+CASE(every_way_places_what_fits_somewhere_and_nothing_else, c)
 {
-    struct cluster *c = *state;
     for (size_t i = 0; placements[i] != NULL; i++) {
         for (uint32_t seed = 1; seed <= 4; seed++) {
             cluster_clear(c);
@@ -420,31 +408,9 @@ static void every_way_places_what_fits_somewhere_and_nothing_else(void **state)
     }
 }
 
-static void ways_are_found_by_name(void **state)
+CASE(ways_are_found_by_name, c)
 {
     assert_ptr_equal(placement_find("fgd"), &placement_fgd);
     assert_ptr_equal(placement_find("best-fit"), &placement_best_fit);
     assert_null(placement_find("worst-fit"));
-}
-
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, clusters_open, clusters_close)
-    const struct CMUnitTest tests[] = {
-        CASE(best_fit_takes_the_fullest_node_and_first_fit_the_first),
-        CASE(a_request_by_memory_gets_the_smallest_gpu_that_has_it),
-        CASE(mig_instances_are_requested_by_their_profile),
-        CASE(best_fit_fills_the_fullest_gpu_with_shares),
-        CASE(named_gpus_are_given_in_the_order_asked_or_not_at_all),
-        CASE(jobs_without_gpus_go_where_gpus_are_least_disturbed),
-        CASE(a_job_wider_than_any_node_takes_whole_nodes_and_the_rest_where_it_fits_best),
-        CASE(unequal_nodes_serve_a_wide_job_from_the_widest),
-        CASE(wide_nodes_that_could_never_serve_do_not_keep_a_job_waiting),
-        CASE(job_on_n_nodes_is_allocated_on_each),
-        CASE(spread_takes_the_node_with_the_most_gpus_free),
-        CASE(consolidate_chooses_as_the_reference_simulator),
-        CASE(every_way_places_what_fits_somewhere_and_nothing_else),
-        CASE(ways_are_found_by_name),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,7 +23,7 @@ static bool comes_first(const char *policy, struct policy_view a, struct policy_
     return policy_find(policy)->rank(&a) < policy_find(policy)->rank(&b);
 }
 
-static void every_policy_is_found_by_its_name_and_says_what_it_is(void **state)
+TEST(every_policy_is_found_by_its_name_and_says_what_it_is)
 {
     for (size_t i = 0; policies[i] != NULL; i++) {
         assert_ptr_equal(policy_find(policies[i]->name), policies[i]);
@@ -34,7 +34,7 @@ static void every_policy_is_found_by_its_name_and_says_what_it_is(void **state)
     assert_null(policy_find("lottery"));
 }
 
-static void priority_is_above_all_else_in_every_policy(void **state)
+TEST(priority_is_above_all_else_in_every_policy)
 {
     for (size_t i = 0; policies[i] != NULL; i++) {
         for (int32_t priority = -1000; priority < 1000; priority++) {
@@ -49,7 +49,7 @@ static void priority_is_above_all_else_in_every_policy(void **state)
     }
 }
 
-static void preemptible_jobs_come_after_all_others_of_their_priority(void **state)
+TEST(preemptible_jobs_come_after_all_others_of_their_priority)
 {
     for (size_t i = 0; policies[i] != NULL; i++) {
         struct policy_view fixed = view(NOW_MS, 1000 * DAY_MS, 512), preemptible = view(0, 1, 1);
@@ -58,7 +58,7 @@ static void preemptible_jobs_come_after_all_others_of_their_priority(void **stat
     }
 }
 
-static void one_millisecond_decides_at_usual_priorities(void **state)
+TEST(one_millisecond_decides_at_usual_priorities)
 {
     static const int32_t priorities[] = { -31, -1, 0, 1, 31 };
     for (size_t i = 0; i < 5; i++) {
@@ -72,7 +72,7 @@ static void one_millisecond_decides_at_usual_priorities(void **state)
     }
 }
 
-static void reference_policies_order_by_what_they_are_named_after(void **state)
+TEST(reference_policies_order_by_what_they_are_named_after)
 {
     assert_true(comes_first("sjf", view(9, 5, 64), view(1, 6, 1)));
     assert_true(comes_first("easy-sjf", view(9, 5, 64), view(1, 6, 1)));
@@ -86,14 +86,13 @@ static void reference_policies_order_by_what_they_are_named_after(void **state)
     assert_true(policy_find("qssf")->rank(&a) == policy_find("qssf")->rank(&b)); // the queue's ties decide
 }
 
-static void what_is_expected_to_be_shorter_comes_first_whatever_its_width(void **state)
+TEST(what_is_expected_to_be_shorter_comes_first_whatever_its_width)
 {
-    (void)state;
     assert_true(comes_first("default", view(NOW_MS, HOUR_MS / 60, 64), view(NOW_MS - HOUR_MS, HOUR_MS, 1)));
     assert_true(comes_first("learnt", view(NOW_MS, HOUR_MS / 60, 64), view(NOW_MS - DAY_MS, HOUR_MS, 1)));
 }
 
-static void who_used_more_than_its_share_comes_later(void **state)
+TEST(who_used_more_than_its_share_comes_later)
 {
     struct policy_view greedy = view(NOW_MS, HOUR_MS, 1), modest = view(NOW_MS, HOUR_MS + 1, 1);
     assert_true(comes_first("default", greedy, modest));
@@ -103,7 +102,7 @@ static void who_used_more_than_its_share_comes_later(void **state)
     assert_true(comes_first("default", greedy, modest));
 }
 
-static void a_job_is_overtaken_only_by_those_submitted_within_30_times_its_duration(void **state)
+TEST(a_job_is_overtaken_only_by_those_submitted_within_30_times_its_duration)
 {
     struct policy_view patient = view(NOW_MS, HOUR_MS, 1), brief = view(NOW_MS + 29 * HOUR_MS, 1000, 1);
     assert_true(comes_first("default", brief, patient));
@@ -116,10 +115,9 @@ static void a_job_is_overtaken_only_by_those_submitted_within_30_times_its_durat
 }
 
 /* Whatever is learnt, and whoever uses how much. */
-static void the_promise_follows_from_the_time_limit_and_the_age_cap_alone(void **state)
+TEST(the_promise_follows_from_the_time_limit_and_the_age_cap_alone)
 {
     struct policy_view limited = view(NOW_MS, HOUR_MS, 1), later = view(NOW_MS + 30 * HOUR_MS + 1, 0, 1);
-    (void)state;
     limited.limit_ms = HOUR_MS;
     assert_int_equal(policy_default.promised_until(&limited), NOW_MS + 30 * HOUR_MS);
     for (double factor = -10; factor < 10; factor += 0.5) {
@@ -151,9 +149,8 @@ static uint64_t random_next(uint64_t *state)
 
 /* Bounded: it counts as four times shorter, never as submitted earlier, and only until something of its user
  * runs. */
-static void the_first_job_of_a_user_has_a_head_start(void **state)
+TEST(the_first_job_of_a_user_has_a_head_start)
 {
-    (void)state;
     struct policy_view first = {
         .submit_ms = NOW_MS, .now_ms = NOW_MS, .order_ms = HOUR_MS, .has_head_start = true
     };
@@ -169,7 +166,7 @@ static void the_first_job_of_a_user_has_a_head_start(void **state)
     assert_true(policy_default.overtaken_until(&first) >= first.submit_ms);
 }
 
-static void no_job_is_overtaken_by_one_submitted_later_by_the_age_cap(void **state)
+TEST(no_job_is_overtaken_by_one_submitted_later_by_the_age_cap)
 {
     uint64_t seed = 7;
     for (unsigned i = 0; i < 100000; i++) {
@@ -185,7 +182,7 @@ static void no_job_is_overtaken_by_one_submitted_later_by_the_age_cap(void **sta
     }
 }
 
-static void without_an_age_cap_the_expected_duration_alone_decides(void **state)
+TEST(without_an_age_cap_the_expected_duration_alone_decides)
 {
     struct policy_view old = view(NOW_MS, 1000 * DAY_MS, 512),
                        young = view(NOW_MS + 1000 * DAY_MS, HOUR_MS, 1);
@@ -194,7 +191,7 @@ static void without_an_age_cap_the_expected_duration_alone_decides(void **state)
     assert_true(comes_first("default", young, old));
 }
 
-static void after_the_age_cap_learnt_goes_in_order_of_submission(void **state)
+TEST(after_the_age_cap_learnt_goes_in_order_of_submission)
 {
     struct policy_view old = view(NOW_MS - 3 * DAY_MS, 1000 * DAY_MS, 512), young = view(NOW_MS, 1, 1);
     const struct policy *policy = policy_find("learnt");
@@ -211,9 +208,8 @@ static void after_the_age_cap_learnt_goes_in_order_of_submission(void **state)
 }
 
 /* It has its CPUs and memory already, and nothing comes of them until it has its GPUs. */
-static void what_has_begun_comes_before_all_others_of_its_priority_and_kind(void **state)
+TEST(what_has_begun_comes_before_all_others_of_its_priority_and_kind)
 {
-    (void)state;
     for (size_t i = 0; policies[i] != NULL; i++) {
         struct policy_view plain = view(NOW_MS - DAY_MS, 1000, 1), begun = view(NOW_MS, 100 * HOUR_MS, 8);
         begun.has_begun = true;
@@ -224,25 +220,4 @@ static void what_has_begun_comes_before_all_others_of_its_priority_and_kind(void
         begun.is_preemptible = true;
         assert_true(policies[i]->rank(&begun) > policies[i]->rank(&plain));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_policy_is_found_by_its_name_and_says_what_it_is),
-        cmocka_unit_test(priority_is_above_all_else_in_every_policy),
-        cmocka_unit_test(what_has_begun_comes_before_all_others_of_its_priority_and_kind),
-        cmocka_unit_test(preemptible_jobs_come_after_all_others_of_their_priority),
-        cmocka_unit_test(one_millisecond_decides_at_usual_priorities),
-        cmocka_unit_test(reference_policies_order_by_what_they_are_named_after),
-        cmocka_unit_test(what_is_expected_to_be_shorter_comes_first_whatever_its_width),
-        cmocka_unit_test(who_used_more_than_its_share_comes_later),
-        cmocka_unit_test(the_promise_follows_from_the_time_limit_and_the_age_cap_alone),
-        cmocka_unit_test(a_job_is_overtaken_only_by_those_submitted_within_30_times_its_duration),
-        cmocka_unit_test(the_first_job_of_a_user_has_a_head_start),
-        cmocka_unit_test(no_job_is_overtaken_by_one_submitted_later_by_the_age_cap),
-        cmocka_unit_test(without_an_age_cap_the_expected_duration_alone_decides),
-        cmocka_unit_test(after_the_age_cap_learnt_goes_in_order_of_submission),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

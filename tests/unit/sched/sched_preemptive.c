@@ -24,10 +24,9 @@ static void let_go(struct scene *scene)
     scene_wait(scene, 0);
 }
 
-static void the_shorter_job_takes_the_place_of_the_longer_one(void **state)
+TEST(the_shorter_job_takes_the_place_of_the_longer_one)
 {
-    (void)state;
-    struct scene *scene = open_with("srtf", 1);
+    _cleanup_(scene_freep) struct scene *scene = open_with("srtf", 1);
     uint64_t longer = scene_add(scene, 4, 10000);
     scene_wait(scene, 100);
     uint64_t shorter = scene_add(scene, 4, 50);
@@ -40,26 +39,22 @@ static void the_shorter_job_takes_the_place_of_the_longer_one(void **state)
     scene_wait(scene, 50);
     scene_end(scene, shorter);
     assert_true(scene_runs(scene, longer));
-    scene_free(scene);
 }
 
-static void nobody_is_preempted_within_the_quantum(void **state)
+TEST(nobody_is_preempted_within_the_quantum)
 {
-    (void)state;
-    struct scene *scene = open_with("srtf", 1);
+    _cleanup_(scene_freep) struct scene *scene = open_with("srtf", 1);
     scene_add(scene, 4, 10000);
     scene_wait(scene, 10);
     scene_add(scene, 4, 50);
     assert_int_equal(scene->n_preempted, 0);
     scene_wait(scene, 60);
     assert_int_equal(scene->n_preempted, 1);
-    scene_free(scene);
 }
 
-static void an_idle_job_gives_way_even_within_the_quantum(void **state)
+TEST(an_idle_job_gives_way_even_within_the_quantum)
 {
-    (void)state;
-    struct scene *scene = open_with("learnt", 1);
+    _cleanup_(scene_freep) struct scene *scene = open_with("learnt", 1);
     uint64_t idle = scene_add(scene, 4, 100);
     scene_wait(scene, 10);
     (void)scene_add(scene, 4, 10000);
@@ -68,15 +63,13 @@ static void an_idle_job_gives_way_even_within_the_quantum(void **state)
     scene_wait(scene, 0);
     assert_int_equal(scene->n_preempted, 1);
     assert_int_equal(scene->preempted[0], idle);
-    scene_free(scene);
 }
 
 /* For all four GPUs no jobs can be preempted by one that takes 400 s: nor by longer ones, but a job that
  * needs one GPU preempts the one whose end is far. */
-static void only_requests_that_must_fail_are_not_searched_for(void **state)
+TEST(only_requests_that_must_fail_are_not_searched_for)
 {
-    (void)state;
-    struct scene *scene = open_with("learnt", 1);
+    _cleanup_(scene_freep) struct scene *scene = open_with("learnt", 1);
     uint64_t far = scene_add(scene, 1, 10000);
     (void)scene_add(scene, 3, 800);
     scene_wait(scene, 300);
@@ -92,12 +85,10 @@ static void only_requests_that_must_fail_are_not_searched_for(void **state)
     (void)scene_add(scene, 1, 450);
     assert_int_equal(scene->n_preempted, 1);
     assert_int_equal(scene->preempted[0], far);
-    scene_free(scene);
 }
 
-static void who_costs_much_to_preempt_is_left_alone_for_longer(void **state)
+TEST(who_costs_much_to_preempt_is_left_alone_for_longer)
 {
-    (void)state;
     static const char *const names[] = { "srtf", "learnt" };
     for (size_t i = 0; i < 2; i++) {
         struct scene *scene = scene_new();
@@ -115,10 +106,9 @@ static void who_costs_much_to_preempt_is_left_alone_for_longer(void **state)
     }
 }
 
-static void whoever_used_much_goes_after_those_who_did_not(void **state)
+TEST(whoever_used_much_goes_after_those_who_did_not)
 {
-    (void)state;
-    struct scene *scene = open_with("las", 1);
+    _cleanup_(scene_freep) struct scene *scene = open_with("las", 1);
     uint64_t first = scene_add(scene, 4, 100000);
     scene_wait(scene, 100);
     uint64_t second = scene_add(scene, 4, 100000); // one level: the older stays
@@ -128,12 +118,10 @@ static void whoever_used_much_goes_after_those_who_did_not(void **state)
     assert_int_equal(scene->preempted[0], first);
     let_go(scene);
     assert_true(scene_runs(scene, second));
-    scene_free(scene);
 }
 
-static void an_array_starts_all_that_there_is_room_for(void **state)
+TEST(an_array_starts_all_that_there_is_room_for)
 {
-    (void)state;
     static const char *const names[] = { "srtf", "las", "learnt" };
     for (size_t i = 0; i < 3; i++) {
         struct scene *scene = open_with(names[i], 2);
@@ -146,10 +134,9 @@ static void an_array_starts_all_that_there_is_room_for(void **state)
     }
 }
 
-static void whoever_is_at_a_limit_takes_nobodys_place(void **state)
+TEST(whoever_is_at_a_limit_takes_nobodys_place)
 {
-    (void)state;
-    struct scene *scene = open_with("srtf", 1);
+    _cleanup_(scene_freep) struct scene *scene = open_with("srtf", 1);
     fairshare_account(sched_fairshare(scene->sched), 2, ACCOUNT_USER)->limits.gpu_milli = 1000;
     scene_add(scene, 4, 10000);
     scene_wait(scene, 100);
@@ -157,13 +144,11 @@ static void whoever_is_at_a_limit_takes_nobodys_place(void **state)
     spec.key.uid = 2;
     scene_submit(scene, &spec);
     assert_int_equal(scene->n_preempted, 0);
-    scene_free(scene);
 }
 
 /* Shorter jobs come for ever, and all work is lost each time: it is done all the same. */
-static void a_job_is_moved_ever_more_seldom_and_so_ends(void **state)
+TEST(a_job_is_moved_ever_more_seldom_and_so_ends)
 {
-    (void)state;
     static const char *const names[] = { "srtf", "learnt" };
     for (size_t n = 0; n < 2; n++) {
         struct scene *scene = open_with(names[n], 1);
@@ -191,10 +176,9 @@ static void a_job_is_moved_ever_more_seldom_and_so_ends(void **state)
     }
 }
 
-static void what_was_lost_before_this_scheduler_counts(void **state)
+TEST(what_was_lost_before_this_scheduler_counts)
 {
-    (void)state;
-    struct scene *scene = open_with("srtf", 1);
+    _cleanup_(scene_freep) struct scene *scene = open_with("srtf", 1);
     struct sched_job_spec spec = scene_job(scene, 4, 10000);
     spec.preemptions = 3; // its quantum doubled as often: 480 s
     scene_submit(scene, &spec);
@@ -204,12 +188,10 @@ static void what_was_lost_before_this_scheduler_counts(void **state)
     assert_int_equal(scene->n_preempted, 0);
     scene_wait(scene, 20);
     assert_int_equal(scene->n_preempted, 1);
-    scene_free(scene);
 }
 
-static void adopted_job_is_never_moved(void **state)
+TEST(adopted_job_is_never_moved)
 {
-    (void)state;
     static const char *const names[] = { "srtf", "las", "learnt" };
     for (size_t i = 0; i < 3; i++) {
         struct scene *scene = open_with(names[i], 1);
@@ -225,9 +207,8 @@ static void adopted_job_is_never_moved(void **state)
 }
 
 /* Whatever the policy and however jobs lie: as time passes no job is preempted again and again. */
-static void it_comes_to_rest(void **state)
+TEST(it_comes_to_rest)
 {
-    (void)state;
     static const char *const names[] = { "srtf", "las", "learnt" };
     for (unsigned seed = 0; seed < 30; seed++) {
         struct scene *scene = open_with(names[seed % 3], 2);
@@ -251,10 +232,9 @@ static void it_comes_to_rest(void **state)
 }
 
 /* Free GPUs were held for the wide job; a preempting policy plans nothing ahead. */
-static void what_was_held_before_a_change_of_policy_is_free(void **state)
+TEST(what_was_held_before_a_change_of_policy_is_free)
 {
-    (void)state;
-    struct scene *scene = open_with("easy", 1);
+    _cleanup_(scene_freep) struct scene *scene = open_with("easy", 1);
     scene_add(scene, 2, 10000);
     scene_add(scene, 4, 10000);
     uint64_t later = scene_add(scene, 2, 20000);
@@ -263,25 +243,4 @@ static void what_was_held_before_a_change_of_policy_is_free(void **state)
     sched_configure(scene->sched, scene->now_ms, &scene->settings);
     sched_pass(scene->sched, scene->now_ms);
     assert_true(scene_runs(scene, later));
-    scene_free(scene);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_shorter_job_takes_the_place_of_the_longer_one),
-        cmocka_unit_test(nobody_is_preempted_within_the_quantum),
-        cmocka_unit_test(an_idle_job_gives_way_even_within_the_quantum),
-        cmocka_unit_test(only_requests_that_must_fail_are_not_searched_for),
-        cmocka_unit_test(who_costs_much_to_preempt_is_left_alone_for_longer),
-        cmocka_unit_test(whoever_used_much_goes_after_those_who_did_not),
-        cmocka_unit_test(an_array_starts_all_that_there_is_room_for),
-        cmocka_unit_test(whoever_is_at_a_limit_takes_nobodys_place),
-        cmocka_unit_test(a_job_is_moved_ever_more_seldom_and_so_ends),
-        cmocka_unit_test(what_was_lost_before_this_scheduler_counts),
-        cmocka_unit_test(adopted_job_is_never_moved),
-        cmocka_unit_test(it_comes_to_rest),
-        cmocka_unit_test(what_was_held_before_a_change_of_policy_is_free),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,6 +33,8 @@ static int close_queue(void **state)
     return 0;
 }
 
+#define CASE(name, f) TEST_ON(name, struct fixture *f, open_queue, close_queue)
+
 static uint64_t draw(struct fixture *f, uint64_t below)
 {
     f->seed = f->seed * 6364136223846793005ULL + 1442695040888963407ULL;
@@ -63,9 +65,8 @@ static void assert_sound(const struct fixture *f)
         fail_msg("%s", err.message);
 }
 
-static void equal_keys_are_one_class_and_any_difference_makes_another(void **state)
+CASE(equal_keys_are_one_class_and_any_difference_makes_another, f)
 {
-    struct fixture *f = *state;
     uint32_t allow[] = { 0, 3 };
     char model[] = "h200";
     const struct class_key keys[] = {
@@ -97,9 +98,8 @@ static void equal_keys_are_one_class_and_any_difference_makes_another(void **sta
     assert_int_equal(f->queue.classes.count, 0);
 }
 
-static void a_class_lives_empty_while_somebody_holds_it(void **state)
+CASE(a_class_lives_empty_while_somebody_holds_it, f)
 {
-    struct fixture *f = *state;
     struct queue_class *class = hold(f, 1, 0);
     add(f, 1, 10, class);
     queue_remove(&f->queue, &f->entries[1]);
@@ -111,9 +111,8 @@ static void a_class_lives_empty_while_somebody_holds_it(void **state)
     assert_sound(f);
 }
 
-static void a_job_that_comes_back_takes_its_old_place(void **state)
+CASE(a_job_that_comes_back_takes_its_old_place, f)
 {
-    struct fixture *f = *state;
     struct queue_class *class = hold(f, 1, 0);
     for (uint64_t job = 1; job <= 9; job++)
         add(f, job, (int64_t)(job / 3) * 100, class);
@@ -126,9 +125,8 @@ static void a_job_that_comes_back_takes_its_old_place(void **state)
     }
 }
 
-static void equal_ranks_stand_in_order_of_their_oldest_jobs(void **state)
+CASE(equal_ranks_stand_in_order_of_their_oldest_jobs, f)
 {
-    struct fixture *f = *state;
     struct queue_class *a = hold(f, 1, 5), *b = hold(f, 2, 5);
     add(f, 1, 10, a);
     add(f, 2, 20, b);
@@ -143,9 +141,8 @@ static void equal_ranks_stand_in_order_of_their_oldest_jobs(void **state)
     assert_sound(f);
 }
 
-static void a_parked_class_is_passed_over_until_it_is_unparked_and_fresh(void **state)
+CASE(a_parked_class_is_passed_over_until_it_is_unparked_and_fresh, f)
 {
-    struct fixture *f = *state;
     struct queue_class *a = hold(f, 1, 1), *b = hold(f, 2, 2);
     add(f, 1, 10, a);
     add(f, 2, 20, b);
@@ -180,9 +177,8 @@ static struct queue_class *seek(const struct fixture *f, const struct queue_clas
     return seek_counting(f, after, offers, n_offers, &work);
 }
 
-static void a_brief_offer_helps_only_jobs_that_end_within_its_window(void **state)
+CASE(a_brief_offer_helps_only_jobs_that_end_within_its_window, f)
 {
-    struct fixture *f = *state;
     struct queue_class *longer = hold(f, 1, 1), *shorter = hold(f, 2, 2);
     longer->horizon_ms = 5000;
     shorter->horizon_ms = 400;
@@ -201,9 +197,8 @@ static void a_brief_offer_helps_only_jobs_that_end_within_its_window(void **stat
     assert_null(seek(f, shorter, &offer, 1));
 }
 
-static void models_of_a_need_are_alternatives(void **state)
+CASE(models_of_a_need_are_alternatives, f)
 {
-    struct fixture *f = *state;
     struct queue_class *class = hold(f, 1, 1);
     class->need.models = 6;
     class->is_fresh = false;
@@ -325,9 +320,8 @@ static void compare_with_naive(struct fixture *f)
     }
 }
 
-static void random_histories_agree_with_a_sorted_array(void **state)
+CASE(random_histories_agree_with_a_sorted_array, f)
 {
-    struct fixture *f = *state;
     for (uint32_t i = 0; i < CLASSES; i++) {
         f->classes[i] = hold(f, i, (double)draw(f, 12));
         draw_need(f, f->classes[i]);
@@ -341,10 +335,9 @@ static void random_histories_agree_with_a_sorted_array(void **state)
     }
 }
 
-static void a_seek_that_finds_nothing_looks_at_a_few_nodes_of_ten_thousand(void **state)
+CASE(a_seek_that_finds_nothing_looks_at_a_few_nodes_of_ten_thousand, f)
 {
-    struct fixture *f = *state;
-    struct queue_entry *entries = calloc(10000, sizeof(*entries));
+    _cleanup_free_ struct queue_entry *entries = calloc(10000, sizeof(*entries));
     struct queue_class *narrow = NULL;
     for (uint32_t i = 0; i < 10000; i++) {
         struct queue_class *class = hold(f, i, (double)draw(f, 1000000));
@@ -362,13 +355,11 @@ static void a_seek_that_finds_nothing_looks_at_a_few_nodes_of_ten_thousand(void 
     assert_ptr_equal(seek_counting(f, NULL, &offer, 1, &work), narrow);
     assert_null(seek_counting(f, narrow, &offer, 1, &work));
     assert_true(work < 200);
-    free(entries);
 }
 
-static void a_bit_of_everything_is_no_help_to_those_who_need_much_of_one_thing(void **state)
+CASE(a_bit_of_everything_is_no_help_to_those_who_need_much_of_one_thing, f)
 {
-    struct fixture *f = *state;
-    struct queue_entry *entries = calloc(1000, sizeof(*entries));
+    _cleanup_free_ struct queue_entry *entries = calloc(1000, sizeof(*entries));
     for (uint32_t i = 0; i < 1000; i++) {
         struct queue_class *class = hold(f, i, (double)draw(f, 1000000));
         class->is_fresh = false;
@@ -381,12 +372,10 @@ static void a_bit_of_everything_is_no_help_to_those_who_need_much_of_one_thing(v
     struct queue_offer offer = { .any = { .whole = 1, .cpu_milli = 1000 } };
     assert_null(seek_counting(f, NULL, &offer, 1, &work));
     assert_int_equal(work, 1);
-    free(entries);
 }
 
-static void a_search_goes_on_when_new_needs_come(void **state)
+CASE(a_search_goes_on_when_new_needs_come, f)
 {
-    struct fixture *f = *state;
     struct queue_class *first = hold(f, 1, 1), *second = hold(f, 2, 2);
     uint64_t work = 0;
     struct queue_offer offer = { .any = { .whole = 2 } };
@@ -404,23 +393,4 @@ static void a_search_goes_on_when_new_needs_come(void **state)
     second->need.whole = 1;
     add(f, 2, 20, second);
     assert_ptr_equal(queue_seek(&f->queue, first, &search), second);
-}
-
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_queue, close_queue)
-    const struct CMUnitTest tests[] = {
-        CASE(equal_keys_are_one_class_and_any_difference_makes_another),
-        CASE(a_class_lives_empty_while_somebody_holds_it),
-        CASE(a_job_that_comes_back_takes_its_old_place),
-        CASE(equal_ranks_stand_in_order_of_their_oldest_jobs),
-        CASE(a_parked_class_is_passed_over_until_it_is_unparked_and_fresh),
-        CASE(a_brief_offer_helps_only_jobs_that_end_within_its_window),
-        CASE(models_of_a_need_are_alternatives),
-        CASE(random_histories_agree_with_a_sorted_array),
-        CASE(a_seek_that_finds_nothing_looks_at_a_few_nodes_of_ten_thousand),
-        CASE(a_bit_of_everything_is_no_help_to_those_who_need_much_of_one_thing),
-        CASE(a_search_goes_on_when_new_needs_come),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -569,51 +569,32 @@ static void run_worlds(const char *policy)
     print_message("%s: %zu starts, seeds %u to %u\n", policy, n_starts, first, last);
 }
 
-static void under_easy_everything_is_as_the_ledger_says(void **state)
+TEST(under_easy_everything_is_as_the_ledger_says)
 {
-    (void)state;
     run_worlds("easy");
 }
 
-static void under_the_default_policy_too(void **state)
+TEST(under_the_default_policy_too)
 {
-    (void)state;
     run_worlds("default");
 }
 
-static void and_when_every_blocked_job_has_a_reservation(void **state)
+TEST(and_when_every_blocked_job_has_a_reservation)
 {
-    (void)state;
     run_worlds("conservative");
 }
 
-static void when_the_shortest_rest_goes_first(void **state)
+TEST(when_the_shortest_rest_goes_first)
 {
-    (void)state;
     run_worlds("srtf");
 }
 
-static void when_who_had_least_goes_first(void **state)
+TEST(when_who_had_least_goes_first)
 {
-    (void)state;
     run_worlds("las");
 }
 
-static void and_when_running_jobs_give_way_by_what_is_learnt(void **state)
+TEST(and_when_running_jobs_give_way_by_what_is_learnt)
 {
-    (void)state;
     run_worlds("learnt");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(under_easy_everything_is_as_the_ledger_says),
-        cmocka_unit_test(under_the_default_policy_too),
-        cmocka_unit_test(and_when_every_blocked_job_has_a_reservation),
-        cmocka_unit_test(when_the_shortest_rest_goes_first),
-        cmocka_unit_test(when_who_had_least_goes_first),
-        cmocka_unit_test(and_when_running_jobs_give_way_by_what_is_learnt),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

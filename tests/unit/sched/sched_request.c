@@ -10,7 +10,7 @@ static void assert_text(const struct sched_request *request, const char *expecte
     assert_string_equal(text, expected);
 }
 
-static void a_copy_equals_and_hashes_like_its_original(void **state)
+TEST(a_copy_equals_and_hashes_like_its_original)
 {
     char model[] = "h200", node[] = "a";
     struct gpu_pick picks[] = { { node, 1 }, { NULL, 2 } };
@@ -38,7 +38,7 @@ static void a_copy_equals_and_hashes_like_its_original(void **state)
 }
 
 /* Jobs of one class are placed as if they were one request. */
-static void requests_that_differ_in_one_number_are_not_equal(void **state)
+TEST(requests_that_differ_in_one_number_are_not_equal)
 {
     const struct sched_request plain = { .gpus = 2 };
     const struct sched_request others[] = {
@@ -57,7 +57,7 @@ static void requests_that_differ_in_one_number_are_not_equal(void **state)
     }
 }
 
-static void picks_on_several_nodes_span_and_others_do_not(void **state)
+TEST(picks_on_several_nodes_span_and_others_do_not)
 {
     char a[] = "a", b[] = "b";
     struct gpu_pick same[] = { { a, 0 }, { a, 1 } }, two[] = { { a, 0 }, { b, 1 } }, any[] = { { NULL, 0 } };
@@ -69,7 +69,7 @@ static void picks_on_several_nodes_span_and_others_do_not(void **state)
     assert_true(request_may_span(&(struct sched_request){ .gpus = 16 }));
 }
 
-static void a_request_is_told_in_words(void **state)
+TEST(a_request_is_told_in_words)
 {
     char model[] = "h200";
     assert_text(&(struct sched_request){ .gpus = 2, .model = model, .gpu_mem = 8 * GIB },
@@ -88,11 +88,11 @@ static struct sched_request from(const struct job_ask *ask)
     return request;
 }
 
-static void picks_and_allowed_sets_are_taken_apart(void **state)
+TEST(picks_and_allowed_sets_are_taken_apart)
 {
     char ids[] = "n1:0,2-3;n2:1", allow[] = "5,0-2";
     struct job_ask ask = { .gpus = 4, .gpu_ids = ids, .gpu_allow = allow, .gpu_share = 500 };
-    struct sched_request request = from(&ask);
+    _cleanup_(request_clear) struct sched_request request = from(&ask);
     assert_int_equal(request.n_picks, 4);
     assert_int_equal(request.gpus, 4);
     assert_string_equal(request.picks[2].node, "n1");
@@ -101,10 +101,9 @@ static void picks_and_allowed_sets_are_taken_apart(void **state)
     assert_int_equal(request.n_allow, 4);
     assert_int_equal(request.allow[3], 5);
     assert_true(request_is_shared(&request));
-    request_clear(&request);
 }
 
-static void a_job_without_gpus_takes_one_cpu_and_a_gpu_job_none_unless_asked(void **state)
+TEST(a_job_without_gpus_takes_one_cpu_and_a_gpu_job_none_unless_asked)
 {
     struct job_ask none = { 0 }, gpu = { .gpus = 1 }, wide = { .nodes = 2, .gpus_per_node = 4, .gpus = 8 };
     struct sched_request request = from(&none);
@@ -114,17 +113,4 @@ static void a_job_without_gpus_takes_one_cpu_and_a_gpu_job_none_unless_asked(voi
     request = from(&wide);
     assert_int_equal(request.gpus, 8);
     assert_int_equal(request.nodes, 2);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_copy_equals_and_hashes_like_its_original),
-        cmocka_unit_test(requests_that_differ_in_one_number_are_not_equal),
-        cmocka_unit_test(picks_on_several_nodes_span_and_others_do_not),
-        cmocka_unit_test(a_request_is_told_in_words),
-        cmocka_unit_test(picks_and_allowed_sets_are_taken_apart),
-        cmocka_unit_test(a_job_without_gpus_takes_one_cpu_and_a_gpu_job_none_unless_asked),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

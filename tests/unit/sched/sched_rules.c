@@ -15,15 +15,10 @@ static int open_scene(void **state)
     return 0;
 }
 
-static int close_scene(void **state)
-{
-    scene_free(*state);
-    return 0;
-}
+#define CASE(name, scene) TEST_ON(name, struct scene *scene, open_scene, scene_close)
 
-static void a_held_job_waits_until_it_is_released(void **state)
+CASE(a_held_job_waits_until_it_is_released, scene)
 {
-    struct scene *scene = *state;
     struct sched_job_spec spec = scene_job(scene, 1, 60);
     spec.hold = BLOCK_HELD_USER | BLOCK_HELD_ADMIN;
     uint64_t job = scene_submit(scene, &spec);
@@ -37,9 +32,8 @@ static void a_held_job_waits_until_it_is_released(void **state)
     assert_true(scene_runs(scene, job));
 }
 
-static void a_job_begins_at_its_begin_time(void **state)
+CASE(a_job_begins_at_its_begin_time, scene)
 {
-    struct scene *scene = *state;
     struct sched_job_spec spec = scene_job(scene, 1, 60);
     spec.begin_ms = scene->now_ms + 90000;
     uint64_t job = scene_submit(scene, &spec);
@@ -48,9 +42,8 @@ static void a_job_begins_at_its_begin_time(void **state)
     assert_int_equal(scene_start_of(scene, job)->at_ms, spec.begin_ms);
 }
 
-static void backoff_ends_by_itself(void **state)
+CASE(backoff_ends_by_itself, scene)
 {
-    struct scene *scene = *state;
     uint64_t job = scene_add(scene, 1, 60);
     sched_stopped(scene->sched, scene->now_ms, job, 0);
     sched_block(scene->sched, scene->now_ms, job, BLOCK_BACKOFF, 0, scene->now_ms + 5000);
@@ -69,9 +62,8 @@ static uint64_t submit_after(struct scene *scene, uint64_t job, enum after_kind 
     return scene_submit(scene, &spec);
 }
 
-static void dependents_start_when_the_end_is_as_asked(void **state)
+CASE(dependents_start_when_the_end_is_as_asked, scene)
 {
-    struct scene *scene = *state;
     uint64_t good = scene_add(scene, 1, 60), bad = scene_add(scene, 1, 60);
     const struct {
         uint64_t job;
@@ -105,9 +97,8 @@ static void dependents_start_when_the_end_is_as_asked(void **state)
     }
 }
 
-static void a_job_waits_for_all_it_names(void **state)
+CASE(a_job_waits_for_all_it_names, scene)
 {
-    struct scene *scene = *state;
     uint64_t first = scene_add(scene, 1, 60), second = scene_add(scene, 1, 60);
     struct ask_after after[] = { { .job = first, .kind = AFTER_OK }, { .job = second, .kind = AFTER_OK } };
     struct sched_job_spec spec = scene_job(scene, 1, 60);
@@ -137,9 +128,8 @@ static bool can_never_start(const struct scene *scene, uint64_t job)
     return (status.blockers & BLOCK_NEVER) != 0;
 }
 
-static void one_of_several_suffices_and_none_is_never(void **state)
+CASE(one_of_several_suffices_and_none_is_never, scene)
 {
-    struct scene *scene = *state;
     uint64_t first = scene_add(scene, 1, 60), second = scene_add(scene, 1, 60);
     uint64_t succeeds = submit_any(scene, first, second, AFTER_OK);
     uint64_t fails = submit_any(scene, first, second, AFTER_FAIL);
@@ -156,9 +146,8 @@ static void one_of_several_suffices_and_none_is_never(void **state)
     assert_true(can_never_start(scene, mixed));
 }
 
-static void a_job_may_wait_for_the_start_of_another(void **state)
+CASE(a_job_may_wait_for_the_start_of_another, scene)
 {
-    struct scene *scene = *state;
     uint64_t first = scene_add(scene, 1, 60);
     uint64_t after_start = submit_after(scene, first, AFTER_START),
              after_end = submit_after(scene, first, AFTER_OK);
@@ -171,9 +160,8 @@ static void a_job_may_wait_for_the_start_of_another(void **state)
     assert_true(scene_runs(scene, after_end));
 }
 
-static void a_delay_counts_from_the_start_even_if_the_job_has_ended(void **state)
+CASE(a_delay_counts_from_the_start_even_if_the_job_has_ended, scene)
 {
-    struct scene *scene = *state;
     uint64_t first = scene_add(scene, 1, 60), other = scene_add(scene, 1, 600);
     struct ask_after both[] = { { .job = first, .kind = AFTER_START, .delay_ms = 30000 },
         { .job = other, .kind = AFTER_START, .delay_ms = 90000 } };
@@ -202,9 +190,8 @@ static void a_delay_counts_from_the_start_even_if_the_job_has_ended(void **state
     assert_true(scene_runs(scene, all));
 }
 
-static void circles_and_unknown_jobs_are_refused(void **state)
+CASE(circles_and_unknown_jobs_are_refused, scene)
 {
-    struct scene *scene = *state;
     struct error err = { 0 };
     uint64_t first = scene_add(scene, 4, 60);
     uint64_t second = submit_after(scene, first, AFTER_OK), third = submit_after(scene, second, AFTER_OK);
@@ -219,9 +206,8 @@ static void circles_and_unknown_jobs_are_refused(void **state)
     assert_non_null(strstr(err.message, "999"));
 }
 
-static void an_array_starts_element_after_element_and_keeps_its_limit(void **state)
+CASE(an_array_starts_element_after_element_and_keeps_its_limit, scene)
 {
-    struct scene *scene = *state;
     struct sched_job_spec spec = scene_job(scene, 1, 60);
     spec.is_array = true;
     spec.elements = 6;
@@ -248,9 +234,8 @@ static uint64_t take_out(struct scene *scene, struct sched_job_spec *array)
     return scene_submit(scene, &element);
 }
 
-static void elements_that_were_taken_out_keep_the_limit_of_their_array(void **state)
+CASE(elements_that_were_taken_out_keep_the_limit_of_their_array, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     struct sched_job_spec spec = scene_job(scene, 1, 60);
     spec.is_array = true;
@@ -276,9 +261,8 @@ static void elements_that_were_taken_out_keep_the_limit_of_their_array(void **st
     assert_int_equal(scene->n_starts, 5);
 }
 
-static void what_is_left_of_an_array_can_be_withdrawn(void **state)
+CASE(what_is_left_of_an_array_can_be_withdrawn, scene)
 {
-    struct scene *scene = *state;
     struct sched_job_spec spec = scene_job(scene, 2, 60);
     spec.is_array = true;
     spec.elements = 9;
@@ -291,9 +275,8 @@ static void what_is_left_of_an_array_can_be_withdrawn(void **state)
     assert_int_equal(sched_queue(scene->sched)->length, 0);
 }
 
-static void an_edited_job_is_looked_at_anew(void **state)
+CASE(an_edited_job_is_looked_at_anew, scene)
 {
-    struct scene *scene = *state;
     scene_add(scene, 3, 3600);
     uint64_t job = scene_add(scene, 2, 60);
     assert_false(scene_runs(scene, job));
@@ -304,9 +287,8 @@ static void an_edited_job_is_looked_at_anew(void **state)
     assert_true(scene_runs(scene, job));
 }
 
-static void limits_of_a_user_hold_and_end_with_a_job(void **state)
+CASE(limits_of_a_user_hold_and_end_with_a_job, scene)
 {
-    struct scene *scene = *state;
     fairshare_account(sched_fairshare(scene->sched), 1, ACCOUNT_USER)->limits.jobs = 2;
     uint64_t first = scene_add(scene, 1, 60);
     scene_add(scene, 1, 60);
@@ -319,9 +301,8 @@ static void limits_of_a_user_hold_and_end_with_a_job(void **state)
     assert_true(scene_runs(scene, third));
 }
 
-static void limits_of_a_group_count_gpus_of_all_its_users(void **state)
+CASE(limits_of_a_group_count_gpus_of_all_its_users, scene)
 {
-    struct scene *scene = *state;
     fairshare_account(sched_fairshare(scene->sched), 1, ACCOUNT_GROUP)->limits.gpu_milli = 3000;
     uint64_t first = scene_add(scene, 2, 60);
     struct sched_job_spec other = scene_job(scene, 2, 60);
@@ -333,9 +314,8 @@ static void limits_of_a_group_count_gpus_of_all_its_users(void **state)
     assert_true(scene_runs(scene, second));
 }
 
-static void a_used_up_quota_ends_by_decay(void **state)
+CASE(a_used_up_quota_ends_by_decay, scene)
 {
-    struct scene *scene = *state;
     fairshare_account(sched_fairshare(scene->sched), 1, ACCOUNT_USER)->limits.gpu_seconds = 3600;
     uint64_t first = scene_add(scene, 4, 3600);
     scene_wait(scene, 1800);               // 7200 GPU-seconds
@@ -349,9 +329,8 @@ static void a_used_up_quota_ends_by_decay(void **state)
     assert_true(scene_runs(scene, second));
 }
 
-static void what_is_above_its_owners_limit_is_refused_by_name(void **state)
+CASE(what_is_above_its_owners_limit_is_refused_by_name, scene)
 {
-    struct scene *scene = *state;
     struct fairshare *fairshare = sched_fairshare(scene->sched);
     struct error err = { 0 };
     fairshare->user_limits.gpu_milli = 2000;
@@ -372,9 +351,8 @@ static void what_is_above_its_owners_limit_is_refused_by_name(void **state)
     assert_true(scene_runs(scene, scene_submit(scene, &spec)));
 }
 
-static void a_limit_that_is_lowered_is_why_a_job_waits(void **state)
+CASE(a_limit_that_is_lowered_is_why_a_job_waits, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     uint64_t first = scene_add(scene, 4, 60), second = scene_add(scene, 4, 60);
     struct account *account = fairshare_account(sched_fairshare(scene->sched), 1, ACCOUNT_USER);
@@ -392,7 +370,7 @@ static void a_limit_that_is_lowered_is_why_a_job_waits(void **state)
     assert_false(scene_runs(scene, second));
 }
 
-static void a_box_runs_only_so_many_jobs(void **state)
+TEST_WITH(a_box_runs_only_so_many_jobs, open_scene, scene_close)
 {
     struct scene *scene = *state;
     scene_free(scene);
@@ -407,45 +385,12 @@ static void a_box_runs_only_so_many_jobs(void **state)
     assert_true(scene_runs(scene, third));
 }
 
-static void a_cancelled_job_lets_its_class_go_on(void **state)
+CASE(a_cancelled_job_lets_its_class_go_on, scene)
 {
-    struct scene *scene = *state;
     uint64_t first = scene_add(scene, 4, 60), second = scene_add(scene, 4, 60),
              third = scene_add(scene, 4, 60);
     sched_withdraw(scene->sched, scene->now_ms, second);
     scene_end(scene, first);
     assert_true(scene_runs(scene, third));
     assert_int_equal(sched_queue(scene->sched)->length, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_held_job_waits_until_it_is_released, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(a_job_begins_at_its_begin_time, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(backoff_ends_by_itself, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(dependents_start_when_the_end_is_as_asked, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(a_job_waits_for_all_it_names, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(one_of_several_suffices_and_none_is_never, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(a_job_may_wait_for_the_start_of_another, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            a_delay_counts_from_the_start_even_if_the_job_has_ended, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(circles_and_unknown_jobs_are_refused, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            an_array_starts_element_after_element_and_keeps_its_limit, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            elements_that_were_taken_out_keep_the_limit_of_their_array, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(what_is_left_of_an_array_can_be_withdrawn, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(an_edited_job_is_looked_at_anew, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(limits_of_a_user_hold_and_end_with_a_job, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            limits_of_a_group_count_gpus_of_all_its_users, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(a_used_up_quota_ends_by_decay, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            what_is_above_its_owners_limit_is_refused_by_name, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(a_limit_that_is_lowered_is_why_a_job_waits, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(a_box_runs_only_so_many_jobs, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(a_cancelled_job_lets_its_class_go_on, open_scene, close_scene),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

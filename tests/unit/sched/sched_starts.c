@@ -16,11 +16,7 @@ static int open_scene(void **state)
     return 0;
 }
 
-static int close_scene(void **state)
-{
-    scene_free(*state);
-    return 0;
-}
+#define CASE(name, scene) TEST_ON(name, struct scene *scene, open_scene, scene_close)
 
 static uint64_t add_cpu(struct scene *scene)
 {
@@ -34,9 +30,8 @@ static void note_start(struct scene *scene, uint64_t job)
     sched_pass(scene->sched, scene->now_ms);
 }
 
-static void the_next_job_is_allocated_when_a_start_is_reported(void **state)
+CASE(the_next_job_is_allocated_when_a_start_is_reported, scene)
 {
-    struct scene *scene = *state;
     uint64_t jobs[6];
     for (size_t i = 0; i < 6; i++)
         jobs[i] = add_cpu(scene);
@@ -48,9 +43,8 @@ static void the_next_job_is_allocated_when_a_start_is_reported(void **state)
     }
 }
 
-static void an_end_or_a_return_before_the_start_counts_too(void **state)
+CASE(an_end_or_a_return_before_the_start_counts_too, scene)
 {
-    struct scene *scene = *state;
     uint64_t first = add_cpu(scene), second = add_cpu(scene), third = add_cpu(scene), fourth = add_cpu(scene);
     scene_end(scene, first);
     assert_true(scene_runs(scene, third));
@@ -61,7 +55,7 @@ static void an_end_or_a_return_before_the_start_counts_too(void **state)
     assert_true(scene_runs(scene, fourth));
 }
 
-static void jobs_with_gpus_and_on_several_nodes_do_not_wait(void **state)
+TEST_WITH(jobs_with_gpus_and_on_several_nodes_do_not_wait, open_scene, scene_close)
 {
     struct scene *scene = *state;
     scene_free(scene);
@@ -79,7 +73,7 @@ static void jobs_with_gpus_and_on_several_nodes_do_not_wait(void **state)
     assert_false(scene_runs(scene, blocked));
 }
 
-static void another_node_takes_it(void **state)
+TEST_WITH(another_node_takes_it, open_scene, scene_close)
 {
     struct scene *scene = *state;
     scene_free(scene);
@@ -92,9 +86,8 @@ static void another_node_takes_it(void **state)
 }
 
 /* The user's home hangs: the commands never start. */
-static void a_start_that_hangs_delays_others_for_a_bounded_time(void **state)
+CASE(a_start_that_hangs_delays_others_for_a_bounded_time, scene)
 {
-    struct scene *scene = *state;
     (void)add_cpu(scene);
     (void)add_cpu(scene);
     uint64_t third = add_cpu(scene);
@@ -104,9 +97,8 @@ static void a_start_that_hangs_delays_others_for_a_bounded_time(void **state)
     assert_true(scene_runs(scene, third));
 }
 
-static void nothing_is_preempted_for_it(void **state)
+CASE(nothing_is_preempted_for_it, scene)
 {
-    struct scene *scene = *state;
     struct sched_job_spec yielding = scene_job(scene, 0, 600);
     yielding.key.is_preemptible = true;
     (void)scene_submit(scene, &yielding);
@@ -116,9 +108,8 @@ static void nothing_is_preempted_for_it(void **state)
     assert_int_equal(scene->n_preempted, 0);
 }
 
-static void the_first_in_the_queue_is_the_next_to_start(void **state)
+CASE(the_first_in_the_queue_is_the_next_to_start, scene)
 {
-    struct scene *scene = *state;
     uint64_t first = add_cpu(scene);
     (void)add_cpu(scene);
     uint64_t third = add_cpu(scene);
@@ -130,9 +121,8 @@ static void the_first_in_the_queue_is_the_next_to_start(void **state)
     assert_false(scene_runs(scene, third));
 }
 
-static void elements_of_an_array_wait_as_well(void **state)
+CASE(elements_of_an_array_wait_as_well, scene)
 {
-    struct scene *scene = *state;
     struct sched_job_spec array = scene_job(scene, 0, 600);
     array.is_array = true;
     array.elements = 4;
@@ -142,9 +132,8 @@ static void elements_of_an_array_wait_as_well(void **state)
     assert_int_equal(scene_starts_from(scene, array.id), 3);
 }
 
-static void attempts_count_again_after_a_restart(void **state)
+CASE(attempts_count_again_after_a_restart, scene)
 {
-    struct scene *scene = *state;
     struct allocation allocation = { .n_nodes = 1, .nodes = (struct alloc_node[]){ { .node = 0 } } };
     struct sched_job_spec specs[2] = { scene_job(scene, 0, 600), scene_job(scene, 0, 600) };
     sched_resume(scene->sched, scene->now_ms, &specs[0], &allocation, 0);
@@ -156,9 +145,8 @@ static void attempts_count_again_after_a_restart(void **state)
     assert_true(scene_runs(scene, next));
 }
 
-static void the_bound_can_be_changed_and_lifted(void **state)
+CASE(the_bound_can_be_changed_and_lifted, scene)
 {
-    struct scene *scene = *state;
     uint64_t jobs[5];
     for (size_t i = 0; i < 5; i++)
         jobs[i] = add_cpu(scene);
@@ -176,21 +164,18 @@ static void the_bound_can_be_changed_and_lifted(void **state)
     assert_int_equal(sched_cluster(scene->sched)->nodes[0].starts, 0);
 }
 
-static void a_forecast_does_not_wait_for_reports(void **state)
+CASE(a_forecast_does_not_wait_for_reports, scene)
 {
-    struct scene *scene = *state;
     (void)add_cpu(scene);
     (void)add_cpu(scene);
     uint64_t third = add_cpu(scene);
-    struct scene *copy = scene_fork(scene, 10);
+    _cleanup_(scene_freep) struct scene *copy = scene_fork(scene, 10);
     sched_pass(copy->sched, copy->now_ms);
     assert_true(scene_runs(copy, third));
-    scene_free(copy);
 }
 
-static void why_says_it_in_a_sentence(void **state)
+CASE(why_says_it_in_a_sentence, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     (void)add_cpu(scene);
     (void)add_cpu(scene);
@@ -200,25 +185,4 @@ static void why_says_it_in_a_sentence(void **state)
     assert_string_equal(why_code_name(why.reasons[0].code), "node_starting");
     assert_string_equal(
         why.reasons[0].text, "node n0 is starting 2 other jobs without GPUs, the maximum at a time");
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(the_next_job_is_allocated_when_a_start_is_reported),
-        TEST(an_end_or_a_return_before_the_start_counts_too),
-        TEST(jobs_with_gpus_and_on_several_nodes_do_not_wait),
-        TEST(another_node_takes_it),
-        TEST(a_start_that_hangs_delays_others_for_a_bounded_time),
-        TEST(nothing_is_preempted_for_it),
-        TEST(the_first_in_the_queue_is_the_next_to_start),
-        TEST(elements_of_an_array_wait_as_well),
-        TEST(attempts_count_again_after_a_restart),
-        TEST(the_bound_can_be_changed_and_lifted),
-        TEST(a_forecast_does_not_wait_for_reports),
-        TEST(why_says_it_in_a_sentence),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,6 +43,8 @@ static int close_turns(void **state)
     return 0;
 }
 
+#define CASE(name, turns) TEST_ON(name, struct turns *turns, open_turns, close_turns)
+
 static struct turner *add(struct turns *turns, uint32_t uid, int64_t limit_s, int32_t priority)
 {
     struct turner *job = &turns->jobs[turns->count++];
@@ -97,9 +99,8 @@ static double share(const struct turns *turns, const struct turner *job)
     return (double)job->had_ms / (double)all_ms;
 }
 
-static void two_users_with_unequal_limits_alternate(void **state)
+CASE(two_users_with_unequal_limits_alternate, turns)
 {
-    struct turns *turns = *state;
     const struct turner *brief = add(turns, 1, 3, 0), *lengthy = add(turns, 2, 600, 0);
     run(turns, HOUR_S);
     assert_in_range(brief->turns, lengthy->turns, lengthy->turns + 1);
@@ -107,9 +108,8 @@ static void two_users_with_unequal_limits_alternate(void **state)
     assert_in_range((int64_t)(share(turns, lengthy) * 1000), 993, 996); // 600 of 603
 }
 
-static void every_job_has_as_many_turns_as_each_other(void **state)
+CASE(every_job_has_as_many_turns_as_each_other, turns)
 {
-    struct turns *turns = *state;
     add(turns, 1, 5, 0);
     add(turns, 1, 20, 0);
     add(turns, 2, 60, 0);
@@ -122,17 +122,15 @@ static void every_job_has_as_many_turns_as_each_other(void **state)
     }
 }
 
-static void a_priority_does_not_keep_others_from_their_turns(void **state)
+CASE(a_priority_does_not_keep_others_from_their_turns, turns)
 {
-    struct turns *turns = *state;
     const struct turner *urgent = add(turns, 1, 30, 10), *usual = add(turns, 2, 30, 0);
     run(turns, HOUR_S);
     assert_in_range(urgent->turns, usual->turns, usual->turns + 1);
 }
 
-static void a_job_that_came_later_waits_for_one_turn_only(void **state)
+CASE(a_job_that_came_later_waits_for_one_turn_only, turns)
 {
-    struct turns *turns = *state;
     const struct turner *brief = add(turns, 1, 10, 0);
     run(turns, 100);
     assert_int_equal(brief->turns, 10);
@@ -141,9 +139,8 @@ static void a_job_that_came_later_waits_for_one_turn_only(void **state)
     assert_ptr_equal(running(turns), late);
 }
 
-static void a_job_is_not_behind_those_who_came_after_its_turn(void **state)
+CASE(a_job_is_not_behind_those_who_came_after_its_turn, turns)
 {
-    struct turns *turns = *state;
     struct turner *first = add(turns, 1, 10, 0), *second = add(turns, 2, 20, 0);
     run(turns, 10);
     assert_ptr_equal(running(turns), second);
@@ -152,19 +149,4 @@ static void a_job_is_not_behind_those_who_came_after_its_turn(void **state)
     run(turns, 20);
     /* No job waits longer, and it is expected to be the shortest. */
     assert_ptr_equal(running(turns), first);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(two_users_with_unequal_limits_alternate, open_turns, close_turns),
-        cmocka_unit_test_setup_teardown(every_job_has_as_many_turns_as_each_other, open_turns, close_turns),
-        cmocka_unit_test_setup_teardown(
-            a_priority_does_not_keep_others_from_their_turns, open_turns, close_turns),
-        cmocka_unit_test_setup_teardown(
-            a_job_that_came_later_waits_for_one_turn_only, open_turns, close_turns),
-        cmocka_unit_test_setup_teardown(
-            a_job_is_not_behind_those_who_came_after_its_turn, open_turns, close_turns),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,11 +13,10 @@ static struct scene *open_with(uint32_t nodes, uint32_t gpus)
 }
 
 /* As after a restart: jobs are known before nodes say what they have. */
-static void jobs_that_came_before_their_model_start_when_it_comes(void **state)
+TEST(jobs_that_came_before_their_model_start_when_it_comes)
 {
-    (void)state;
     static char model[] = "H200";
-    struct scene *scene = open_with(1, 4);
+    _cleanup_(scene_freep) struct scene *scene = open_with(1, 4);
     struct cluster *cluster = sched_cluster(scene->sched);
     uint64_t all = scene_add(scene, 4, 100), head = scene_add(scene, 4, 100);
     struct sched_job_spec spec = scene_job(scene, 1, 50);
@@ -30,13 +29,11 @@ static void jobs_that_came_before_their_model_start_when_it_comes(void **state)
     assert_true(scene_runs(scene, all));
     assert_false(scene_runs(scene, head));
     assert_true(scene_runs(scene, job));
-    scene_free(scene);
 }
 
-static void a_wide_job_is_looked_at_anew_when_no_node_is_wide_enough_any_more(void **state)
+TEST(a_wide_job_is_looked_at_anew_when_no_node_is_wide_enough_any_more)
 {
-    (void)state;
-    struct scene *scene = open_with(3, 2);
+    _cleanup_(scene_freep) struct scene *scene = open_with(3, 2);
     struct cluster *cluster = sched_cluster(scene->sched);
     struct cluster_node *node = cluster_find(cluster, "n0");
     cluster_set_gpu(cluster, node, 2, "GPU-0-2", "RTX 4090", 24ULL << 30, true);
@@ -62,13 +59,11 @@ static void a_wide_job_is_looked_at_anew_when_no_node_is_wide_enough_any_more(vo
     assert_false(scene_runs(scene, wide));
     scene_end(scene, others);
     assert_true(scene_runs(scene, wide)); // on n1 and n2
-    scene_free(scene);
 }
 
-static void the_first_that_waits_has_a_reservation_beside_many_drained_nodes(void **state)
+TEST(the_first_that_waits_has_a_reservation_beside_many_drained_nodes)
 {
-    (void)state;
-    struct scene *scene = open_with(100, 4);
+    _cleanup_(scene_freep) struct scene *scene = open_with(100, 4);
     struct cluster *cluster = sched_cluster(scene->sched);
     for (uint32_t i = 0; i < 60; i++) {
         cluster->nodes[i].is_drained = true;
@@ -80,13 +75,11 @@ static void the_first_that_waits_has_a_reservation_beside_many_drained_nodes(voi
     struct sched_job_status status;
     assert_true(sched_job_status(scene->sched, head, scene->now_ms, &status));
     assert_int_equal(status.shadow_ms, scene->now_ms + 1000000);
-    scene_free(scene);
 }
 
-static void a_job_over_its_limit_does_not_wake_all_the_time(void **state)
+TEST(a_job_over_its_limit_does_not_wake_all_the_time)
 {
-    (void)state;
-    struct scene *scene = open_with(1, 4);
+    _cleanup_(scene_freep) struct scene *scene = open_with(1, 4);
     struct sched_job_spec spec = scene_job(scene, 4, 100);
     spec.key.limit_ms = 100000;
     scene_submit(scene, &spec);
@@ -95,13 +88,11 @@ static void a_job_over_its_limit_does_not_wake_all_the_time(void **state)
     uint64_t before = sched_counts(scene->sched)->passes;
     scene_wait(scene, 60);
     assert_true(sched_counts(scene->sched)->passes - before <= 8);
-    scene_free(scene);
 }
 
-static void an_empty_queue_sets_no_timers(void **state)
+TEST(an_empty_queue_sets_no_timers)
 {
-    (void)state;
-    struct scene *scene = scene_new();
+    _cleanup_(scene_freep) struct scene *scene = scene_new();
     scene->settings.policy = &policy_default;
     scene_open(scene, 1, 4);
     uint64_t first = scene_add(scene, 4, 100), second = scene_add(scene, 4, 100);
@@ -109,14 +100,12 @@ static void an_empty_queue_sets_no_timers(void **state)
     scene_end(scene, second);
     scene_wait(scene, 300);
     assert_int_equal(sched_next_ms(scene->sched), TIME_NEVER);
-    scene_free(scene);
 }
 
 /* GPUs of preemptible jobs count as free for others on a node where something has ended. */
-static void a_job_behind_the_first_makes_others_give_way_too(void **state)
+TEST(a_job_behind_the_first_makes_others_give_way_too)
 {
-    (void)state;
-    struct scene *scene = open_with(2, 4);
+    _cleanup_(scene_freep) struct scene *scene = open_with(2, 4);
     struct sched_job_spec spec = scene_job(scene, 2, 1000);
     uint64_t first = scene_add(scene, 2, 1000);
     scene_add(scene, 4, 1000);
@@ -131,15 +120,13 @@ static void a_job_behind_the_first_makes_others_give_way_too(void **state)
     sched_stopped(scene->sched, scene->now_ms, victim, 0);
     scene_wait(scene, 0);
     assert_true(scene_runs(scene, job));
-    scene_free(scene);
 }
 
 /* Without a limit a job may not begin before a reservation of others: the plan must not keep the GPUs for it.
  */
-static void gpus_reserved_for_later_are_not_kept_for_who_may_not_use_them(void **state)
+TEST(gpus_reserved_for_later_are_not_kept_for_who_may_not_use_them)
 {
-    (void)state;
-    struct scene *scene = open_with(1, 4);
+    _cleanup_(scene_freep) struct scene *scene = open_with(1, 4);
     struct sched_request request = { .gpus = 4 };
     uint32_t uid = 9;
     char name[] = "class";
@@ -160,19 +147,4 @@ static void gpus_reserved_for_later_are_not_kept_for_who_may_not_use_them(void *
     struct sched_job_status status;
     assert_true(sched_job_status(scene->sched, head, scene->now_ms, &status));
     assert_int_equal(status.shadow_ms, reservation.until_ms);
-    scene_free(scene);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(jobs_that_came_before_their_model_start_when_it_comes),
-        cmocka_unit_test(a_wide_job_is_looked_at_anew_when_no_node_is_wide_enough_any_more),
-        cmocka_unit_test(the_first_that_waits_has_a_reservation_beside_many_drained_nodes),
-        cmocka_unit_test(a_job_over_its_limit_does_not_wake_all_the_time),
-        cmocka_unit_test(an_empty_queue_sets_no_timers),
-        cmocka_unit_test(a_job_behind_the_first_makes_others_give_way_too),
-        cmocka_unit_test(gpus_reserved_for_later_are_not_kept_for_who_may_not_use_them),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,11 +18,7 @@ static int open_scene(void **state)
     return 0;
 }
 
-static int close_scene(void **state)
-{
-    scene_free(*state);
-    return 0;
-}
+#define CASE(name, scene) TEST_ON(name, struct scene *scene, open_scene, scene_close)
 
 static const struct why_reason *reason_of(
     struct scene *scene, uint64_t job, enum why_code code, struct why *why)
@@ -38,9 +34,8 @@ static const struct why_reason *reason_of(
     return NULL;
 }
 
-static void what_keeps_it_from_the_queue_is_reported(void **state)
+CASE(what_keeps_it_from_the_queue_is_reported, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     struct sched_job_spec spec = scene_job(scene, 1, 60);
     spec.hold = BLOCK_HELD_USER | BLOCK_HELD_ADMIN;
@@ -67,9 +62,8 @@ static int open_scene_of_default(void **state)
     return 0;
 }
 
-static void a_job_that_was_overtaken_is_told_why(void **state)
+TEST_ON(a_job_that_was_overtaken_is_told_why, struct scene *scene, open_scene_of_default, scene_close)
 {
-    struct scene *scene = *state;
     struct why why;
     (void)scene_add(scene, 4, 600);
     int64_t submitted_ms = scene->now_ms;
@@ -98,10 +92,9 @@ static void a_job_that_was_overtaken_is_told_why(void **state)
     assert_int_equal(why.reasons[why.n_reasons - 1].jobs[0], first);
 }
 
-static void nobody_is_ahead_of_a_job_that_waits_for_its_begin_time_alone(void **state)
+CASE(nobody_is_ahead_of_a_job_that_waits_for_its_begin_time_alone, scene)
 {
-    struct scene *scene = *state;
-    struct why why;
+    _cleanup_(why_clear) struct why why;
     (void)scene_add(scene, 2, 60);
     struct sched_job_spec spec = scene_job(scene, 2, 60);
     spec.begin_ms = scene->now_ms + 600000;
@@ -111,12 +104,10 @@ static void nobody_is_ahead_of_a_job_that_waits_for_its_begin_time_alone(void **
     assert_int_equal(why.eta_ms, spec.begin_ms);
     assert_string_equal(why.eta_basis, "its begin time");
     assert_string_equal(why.latest_basis, "");
-    why_clear(&why);
 }
 
-static void dependencies_are_told_with_the_jobs_and_their_end(void **state)
+CASE(dependencies_are_told_with_the_jobs_and_their_end, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     uint64_t first = scene_add(scene, 1, 60);
     struct ask_after after = { .job = first, .kind = AFTER_OK };
@@ -132,9 +123,8 @@ static void dependencies_are_told_with_the_jobs_and_their_end(void **state)
     assert_int_equal(reason_of(scene, job, WHY_DEPENDENCY_NEVER, &why)->until_ms, TIME_NEVER);
 }
 
-static void the_holders_of_what_it_needs_are_told(void **state)
+CASE(the_holders_of_what_it_needs_are_told, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     uint64_t first = scene_add(scene, 3, 60);
     uint64_t job = scene_add(scene, 2, 60);
@@ -144,9 +134,8 @@ static void the_holders_of_what_it_needs_are_told(void **state)
     assert_non_null(strstr(reason->text, "1 of 4"));
 }
 
-static void gpu_memory_is_told_when_memory_was_asked(void **state)
+CASE(gpu_memory_is_told_when_memory_was_asked, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     scene_add(scene, 4, 60);
     struct sched_job_spec spec = scene_job(scene, 1, 60);
@@ -154,9 +143,8 @@ static void gpu_memory_is_told_when_memory_was_asked(void **state)
     (void)reason_of(scene, scene_submit(scene, &spec), WHY_GPU_MEMORY, &why);
 }
 
-static void closed_gpus_are_told(void **state)
+CASE(closed_gpus_are_told, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     struct cluster *cluster = sched_cluster(scene->sched);
     struct cluster_node *node = &cluster->nodes[0];
@@ -175,9 +163,8 @@ static void closed_gpus_are_told(void **state)
     assert_int_equal(reason_of(scene, job, WHY_NODE_DOWN, &why)->n_gpus, 4);
 }
 
-static void gpus_that_others_use_or_that_are_not_well_are_told(void **state)
+CASE(gpus_that_others_use_or_that_are_not_well_are_told, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     struct cluster *cluster = sched_cluster(scene->sched);
     struct cluster_node *node = &cluster->nodes[0];
@@ -208,9 +195,8 @@ static void gpus_that_others_use_or_that_are_not_well_are_told(void **state)
         assert_int_not_equal(why.reasons[i].code, WHY_NODE_DOWN);
 }
 
-static void a_share_that_waits_for_a_crowded_gpu_is_told_so(void **state)
+CASE(a_share_that_waits_for_a_crowded_gpu_is_told_so, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     struct cluster *cluster = sched_cluster(scene->sched);
     struct sched_job_spec spec = scene_job(scene, 1, 60);
@@ -229,9 +215,8 @@ static void a_share_that_waits_for_a_crowded_gpu_is_told_so(void **state)
     assert_true(scene_runs(scene, job)); // alone there, nothing is crowded
 }
 
-static void what_is_kept_for_others_is_told_as_priority(void **state)
+CASE(what_is_kept_for_others_is_told_as_priority, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     scene_add(scene, 3, 60);
     uint64_t head = scene_add(scene, 4, 60);
@@ -244,9 +229,8 @@ static void what_is_kept_for_others_is_told_as_priority(void **state)
     assert_int_equal(why.n_reasons, 1);
 }
 
-static void limits_are_told(void **state)
+CASE(limits_are_told, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     struct fairshare *fairshare = sched_fairshare(scene->sched);
     fairshare_account(fairshare, 1, ACCOUNT_USER)->limits.jobs = 1;
@@ -268,9 +252,8 @@ static void limits_are_told(void **state)
     assert_true(until_ms > scene->now_ms && until_ms < TIME_NEVER);
 }
 
-static void reservations_are_told(void **state)
+CASE(reservations_are_told, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     struct sched_request request = { .gpus = 4 };
     uint32_t uid = 9;
@@ -287,20 +270,17 @@ static void reservations_are_told(void **state)
     (void)reason_of(scene, scene_add(scene, 1, 60), WHY_RESERVATION, &why);
 }
 
-static void what_never_fits_is_reported(void **state)
+CASE(what_never_fits_is_reported, scene)
 {
-    struct scene *scene = *state;
-    struct why why;
+    _cleanup_(why_clear) struct why why;
     (void)reason_of(scene, scene_add(scene, 5, 60), WHY_NEVER_FITS, &why);
     why_explain(scene->sched, scene->now_ms, 1, NULL, &why);
     assert_int_equal(why.eta_ms, TIME_NEVER);
-    why_clear(&why);
 }
 
 /* The sizes of nodes are known from before mgpud started. */
-static void node_that_has_not_reported_since_the_start_is_named(void **state)
+CASE(node_that_has_not_reported_since_the_start_is_named, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     struct cluster *known = sched_known(scene->sched);
     struct cluster_node *node = cluster_set_node(known, "n7", 64000, 256ULL << 30);
@@ -316,9 +296,8 @@ static void node_that_has_not_reported_since_the_start_is_named(void **state)
     (void)reason_of(scene, scene_add(scene, 9, 60), WHY_NEVER_FITS, &why);
 }
 
-static void who_will_start_in_the_next_pass_has_no_reason(void **state)
+CASE(who_will_start_in_the_next_pass_has_no_reason, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     struct sched_job_spec spec = scene_job(scene, 1, 60);
     sched_submit(scene->sched, scene->now_ms, &spec);
@@ -327,9 +306,8 @@ static void who_will_start_in_the_next_pass_has_no_reason(void **state)
 }
 
 /* 4 GPUs; 1: all for 100 s (limit 200), 2: all for 50 s (limit 80), 3: asked about. */
-static void the_start_is_forecast_likely_and_latest(void **state)
+CASE(the_start_is_forecast_likely_and_latest, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     int64_t from = scene->now_ms;
     struct sched_job_spec spec = scene_job(scene, 4, 100);
@@ -349,25 +327,22 @@ static void the_start_is_forecast_likely_and_latest(void **state)
     assert_int_equal(sched_queue(scene->sched)->length, 2);
 }
 
-static void a_job_without_a_limit_leaves_the_latest_start_open(void **state)
+CASE(a_job_without_a_limit_leaves_the_latest_start_open, scene)
 {
-    struct scene *scene = *state;
-    struct why why;
+    _cleanup_(why_clear) struct why why;
     scene_add(scene, 4, 100);
     uint64_t job = scene_add(scene, 4, 10);
     why_explain(scene->sched, scene->now_ms, job, NULL, &why);
     assert_int_equal(why.eta_ms, scene->now_ms + 100000);
     assert_int_equal(why.latest_ms, TIME_NEVER);
     assert_non_null(strstr(why.latest_basis, "no time limit"));
-    why_clear(&why);
 }
 
 /* 4 GPUs; 1: two for 50 s without a limit, 2: two for 100 s (limit 300), 3: asked about. The likely start is
  * the end of 1, the latest is the limit of 2. */
-static void the_latest_start_does_not_rest_on_a_limit_that_is_none(void **state)
+CASE(the_latest_start_does_not_rest_on_a_limit_that_is_none, scene)
 {
-    struct scene *scene = *state;
-    struct why why;
+    _cleanup_(why_clear) struct why why;
     int64_t from = scene->now_ms;
     uint64_t endless = scene_add(scene, 2, 50);
     struct sched_job_spec spec = scene_job(scene, 2, 100);
@@ -379,38 +354,32 @@ static void the_latest_start_does_not_rest_on_a_limit_that_is_none(void **state)
     assert_int_equal(why.latest_ms, from + 300000);
     assert_int_equal(why.ahead[0].job, endless);
     assert_string_equal(why.latest_basis, "from time limits of other jobs: job 1 ahead of it has none");
-    why_clear(&why);
 }
 
-static void a_begin_time_is_the_likely_start(void **state)
+CASE(a_begin_time_is_the_likely_start, scene)
 {
-    struct scene *scene = *state;
-    struct why why;
+    _cleanup_(why_clear) struct why why;
     struct sched_job_spec spec = scene_job(scene, 1, 60);
     spec.begin_ms = scene->now_ms + 90000;
     uint64_t job = scene_submit(scene, &spec);
     why_explain(scene->sched, scene->now_ms, job, NULL, &why);
     assert_int_equal(why.eta_ms, spec.begin_ms);
-    why_clear(&why);
 }
 
-static void the_cheapest_change_is_reported(void **state)
+CASE(the_cheapest_change_is_reported, scene)
 {
-    struct scene *scene = *state;
-    struct why why;
+    _cleanup_(why_clear) struct why why;
     scene_add(scene, 3, 600);
     uint64_t job = scene_add(scene, 2, 600);
     why_explain(scene->sched, scene->now_ms, job, NULL, &why);
     assert_true(why.has_change);
     assert_string_equal(why.change, "-g 1 would start now, on n0:3");
     assert_int_equal(why.changed.request.gpus, 1);
-    why_clear(&why);
 }
 
 /* 1 CPU and 1 GiB of the node's 64 CPUs and memory are those of a job that runs without its GPU. */
-static void what_jobs_keep_that_started_early_is_named(void **state)
+CASE(what_jobs_keep_that_started_early_is_named, scene)
 {
-    struct scene *scene = *state;
     struct cluster *cluster = sched_cluster(scene->sched);
     struct why why;
     cluster_keep(cluster, &cluster->nodes[0], 1000, 1ULL << 30);
@@ -428,9 +397,8 @@ static void what_jobs_keep_that_started_early_is_named(void **state)
 }
 
 /* A job of its own has the rest, too: the early one alone does not explain it. */
-static void what_they_keep_is_not_named_when_something_else_is_missing(void **state)
+CASE(what_they_keep_is_not_named_when_something_else_is_missing, scene)
 {
-    struct scene *scene = *state;
     struct cluster *cluster = sched_cluster(scene->sched);
     struct why why;
     struct sched_job_spec spec = scene_job(scene, 0, 60);
@@ -446,9 +414,8 @@ static void what_they_keep_is_not_named_when_something_else_is_missing(void **st
     cluster_keep(cluster, &cluster->nodes[0], 0, 0);
 }
 
-static void a_job_that_does_not_exist_yet_can_be_asked_about(void **state)
+CASE(a_job_that_does_not_exist_yet_can_be_asked_about, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     struct sched_job_spec spec = scene_job(scene, 1, 60);
     spec.id = 0;
@@ -485,21 +452,18 @@ static uint64_t wait_beside_a_reservation(struct scene *scene)
     return scene_add(scene, 2, 60);
 }
 
-static void a_reservation_that_nobody_uses_is_forecast_to_be_returned_but_not_for_certain(void **state)
+CASE(a_reservation_that_nobody_uses_is_forecast_to_be_returned_but_not_for_certain, scene)
 {
-    struct scene *scene = *state;
-    struct why why;
+    _cleanup_(why_clear) struct why why;
     uint64_t job = wait_beside_a_reservation(scene);
     why_explain(scene->sched, scene->now_ms, job, NULL, &why);
     assert_int_equal(why.eta_ms, scene->now_ms + 1800000);
     assert_int_equal(why.latest_ms, scene->now_ms + 14400000);
-    why_clear(&why);
 }
 
-static void a_reservation_whose_user_waits_is_forecast_to_be_used_to_its_end(void **state)
+CASE(a_reservation_whose_user_waits_is_forecast_to_be_used_to_its_end, scene)
 {
-    struct scene *scene = *state;
-    struct why why;
+    _cleanup_(why_clear) struct why why;
     uint64_t job = wait_beside_a_reservation(scene);
     struct sched_job_spec spec = scene_job(scene, 4, 60); // does not start on the two alone
     spec.key.uid = 9;
@@ -507,12 +471,10 @@ static void a_reservation_whose_user_waits_is_forecast_to_be_used_to_its_end(voi
     scene_submit(scene, &spec);
     why_explain(scene->sched, scene->now_ms, job, NULL, &why);
     assert_int_equal(why.eta_ms, scene->now_ms + 14400000);
-    why_clear(&why);
 }
 
-static void a_job_that_a_limit_keeps_out_of_the_queue_has_no_position(void **state)
+CASE(a_job_that_a_limit_keeps_out_of_the_queue_has_no_position, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     struct sched_job_status status;
     fairshare_account(sched_fairshare(scene->sched), 1, ACCOUNT_USER)->limits.jobs = 1;
@@ -526,9 +488,8 @@ static void a_job_that_a_limit_keeps_out_of_the_queue_has_no_position(void **sta
     }
 }
 
-static void all_that_closes_a_gpu_is_told_and_that_it_is_taken(void **state)
+CASE(all_that_closes_a_gpu_is_told_and_that_it_is_taken, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     scene_add(scene, 3, 600);
     struct cluster *cluster = sched_cluster(scene->sched);
@@ -543,10 +504,9 @@ static void all_that_closes_a_gpu_is_told_and_that_it_is_taken(void **state)
         strstr(reason_of(scene, job, WHY_RESOURCES, &why)->text, "jobs use 3 of 4 suitable GPUs"));
 }
 
-static void only_jobs_between_it_and_its_gpus_are_ahead(void **state)
+CASE(only_jobs_between_it_and_its_gpus_are_ahead, scene)
 {
-    struct scene *scene = *state;
-    struct why why;
+    _cleanup_(why_clear) struct why why;
     struct gpu_pick first = { NULL, 0 }, last = { NULL, 3 };
     struct sched_job_spec spec = scene_job(scene, 1, 100);
     spec.key.request.picks = &first;
@@ -569,10 +529,9 @@ static void only_jobs_between_it_and_its_gpus_are_ahead(void **state)
     assert_int_equal(why.n_reasons, 1);
     assert_int_equal(why.reasons[0].code, WHY_RESOURCES);
     assert_int_equal(why.reasons[0].n_jobs, 1);
-    why_clear(&why);
 }
 
-static void under_a_strict_policy_every_job_before_it_is_in_the_way(void **state)
+TEST_WITH(under_a_strict_policy_every_job_before_it_is_in_the_way, open_scene, scene_close)
 {
     struct scene *scene = *state;
     struct why why;
@@ -595,7 +554,7 @@ static void under_a_strict_policy_every_job_before_it_is_in_the_way(void **state
     assert_int_equal(reason->jobs[0], head);
 }
 
-static void the_basis_of_a_start_is_the_true_one(void **state)
+TEST_WITH(the_basis_of_a_start_is_the_true_one, open_scene, scene_close)
 {
     struct scene *scene = *state;
     struct why why;
@@ -626,7 +585,7 @@ static double seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static void forecasts_of_large_queues_and_endless_jobs_end_soon(void **state)
+TEST_WITH(forecasts_of_large_queues_and_endless_jobs_end_soon, open_scene, scene_close)
 {
     struct scene *scene = *state;
     scene_free(scene);
@@ -649,45 +608,4 @@ static void forecasts_of_large_queues_and_endless_jobs_end_soon(void **state)
     why_clear(&why);
     print_message("%.2f s\n", seconds() - began);
     assert_true(seconds() - began < 30); // far less without sanitizers
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-#define CASE(name_) cmocka_unit_test_setup_teardown(name_, open_scene, close_scene)
-        CASE(what_keeps_it_from_the_queue_is_reported),
-        cmocka_unit_test_setup_teardown(
-            a_job_that_was_overtaken_is_told_why, open_scene_of_default, close_scene),
-        CASE(nobody_is_ahead_of_a_job_that_waits_for_its_begin_time_alone),
-        CASE(dependencies_are_told_with_the_jobs_and_their_end),
-        CASE(the_holders_of_what_it_needs_are_told),
-        CASE(gpu_memory_is_told_when_memory_was_asked),
-        CASE(closed_gpus_are_told),
-        CASE(gpus_that_others_use_or_that_are_not_well_are_told),
-        CASE(a_share_that_waits_for_a_crowded_gpu_is_told_so),
-        CASE(what_is_kept_for_others_is_told_as_priority),
-        CASE(limits_are_told),
-        CASE(reservations_are_told),
-        CASE(what_never_fits_is_reported),
-        CASE(node_that_has_not_reported_since_the_start_is_named),
-        CASE(who_will_start_in_the_next_pass_has_no_reason),
-        CASE(the_start_is_forecast_likely_and_latest),
-        CASE(a_job_without_a_limit_leaves_the_latest_start_open),
-        CASE(the_latest_start_does_not_rest_on_a_limit_that_is_none),
-        CASE(a_begin_time_is_the_likely_start),
-        CASE(the_cheapest_change_is_reported),
-        CASE(a_job_that_does_not_exist_yet_can_be_asked_about),
-        CASE(what_jobs_keep_that_started_early_is_named),
-        CASE(what_they_keep_is_not_named_when_something_else_is_missing),
-        CASE(a_reservation_that_nobody_uses_is_forecast_to_be_returned_but_not_for_certain),
-        CASE(a_reservation_whose_user_waits_is_forecast_to_be_used_to_its_end),
-        CASE(a_job_that_a_limit_keeps_out_of_the_queue_has_no_position),
-        CASE(all_that_closes_a_gpu_is_told_and_that_it_is_taken),
-        CASE(only_jobs_between_it_and_its_gpus_are_ahead),
-        CASE(under_a_strict_policy_every_job_before_it_is_in_the_way),
-        CASE(the_basis_of_a_start_is_the_true_one),
-        CASE(forecasts_of_large_queues_and_endless_jobs_end_soon),
-#undef CASE
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -94,11 +93,6 @@ int fixture_setup_cgroup(void **state)
     return r;
 }
 
-static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *position)
-{
-    return remove(path);
-}
-
 static void remove_cells(struct fixture *f)
 {
     (void)confine_cgroup2.kill(f->cells, &f->id);
@@ -120,7 +114,7 @@ int fixture_teardown(void **state)
     record_clear(&launch_spec_record, &f->spec);
     record_clear(&launch_exit_record, &f->exit);
     closep(&f->hints_fd);
-    (void)nftw(f->run_dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    (void)unit_test_remove(f->run_dir);
     free(f->output);
     free(f);
     return 0;
@@ -198,7 +192,7 @@ static char *read_output(const struct fixture *fixture)
 void fixture_await_output(struct fixture *fixture, const char *text)
 {
     int64_t deadline = clock_boot_ms() + DEADLINE_MS;
-    int fd = inotify_init1(IN_CLOEXEC);
+    _cleanup_close_ int fd = inotify_init1(IN_CLOEXEC);
     assert_true(inotify_add_watch(fd, fixture->home, IN_MODIFY) >= 0);
     for (;;) {
         _cleanup_free_ char *output = read_output(fixture);
@@ -210,7 +204,6 @@ void fixture_await_output(struct fixture *fixture, const char *text)
         assert_int_equal(poll(&source, 1, DEADLINE_MS), 1);
         assert_true(read(fd, events, sizeof(events)) > 0);
     }
-    (void)close(fd);
 }
 
 void fixture_finish(struct fixture *fixture)
@@ -238,17 +231,23 @@ void fixture_run(struct fixture *fixture)
     fixture_finish(fixture);
 }
 
+void fixture_assert_end(const struct fixture *fixture, enum job_end end, int exit_code)
+{
+    if (fixture->exit.end != end || fixture->exit.exit_code != exit_code)
+        fail_msg("ended by %s with %d: %s\n%s", job_end_name(fixture->exit.end), fixture->exit.exit_code,
+            fixture->exit.text != NULL ? fixture->exit.text : "", fixture->output);
+}
+
 static void command_shepherd(const struct fixture *fixture, const struct spool_command *command)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     (void)snprintf(address.sun_path, sizeof(address.sun_path), "%.90s/" SPOOL_CTL, fixture->dir);
-    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    _cleanup_close_ int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     int64_t deadline = clock_boot_ms() + DEADLINE_MS;
     while (sendto(fd, command, sizeof(*command), 0, (const struct sockaddr *)&address, sizeof(address)) < 0) {
         assert_true(clock_boot_ms() < deadline);
         (void)poll(NULL, 0, 1);
     }
-    (void)close(fd);
 }
 
 void fixture_stop(struct fixture *fixture, int signal, int64_t grace_ms)
@@ -283,11 +282,9 @@ int fixture_reap(struct fixture *fixture)
 {
     char spool[96];
     (void)snprintf(spool, sizeof(spool), "%s/spool", fixture->run_dir);
-    int fd = open(spool, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int notify_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    _cleanup_close_ int fd = open(spool, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    _cleanup_close_ int notify_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     assert_int_equal(spool_remove_and_notify(fd, strrchr(fixture->dir, '/') + 1, notify_fd), 0);
-    (void)close(notify_fd);
-    (void)close(fd);
     return fixture_wait(fixture);
 }
 

@@ -10,6 +10,7 @@
 #include "agent/confine/confine.h"
 #include "base/spool.h"
 #include "job/launch.h"
+#include "job/state.h"
 
 #define FIXTURE_JOB_UID 65534U
 #define FIXTURE_GROUP   4242U // a second group of the job's user
@@ -57,6 +58,9 @@ void fixture_read_exit(struct fixture *fixture);
 
 /* fixture_start() and fixture_finish(). */
 void fixture_run(struct fixture *fixture);
+
+/* The record of the end says this. */
+void fixture_assert_end(const struct fixture *fixture, enum job_end end, int exit_code);
 
 /* Sends a command to the shepherd, as soon as one listens. */
 void fixture_stop(struct fixture *fixture, int signal, int64_t grace_ms);

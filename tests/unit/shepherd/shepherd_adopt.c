@@ -11,16 +11,14 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "fixture.h"
-#include "job/state.h"
 #include "shepherd/shepherd.h"
 #include "unit_test.h"
 
-static void assert_end(const struct fixture *f, enum job_end end, int exit_code)
-{
-    if (f->exit.end != end || f->exit.exit_code != exit_code)
-        fail_msg("ended by %s with %d: %s\n%s", job_end_name(f->exit.end), f->exit.exit_code,
-            f->exit.text != NULL ? f->exit.text : "", f->output);
-}
+/* Each without a cgroup and with one. */
+#define CASE(name, f)                                                                                        \
+    static void run_##name(void **state);                                                                    \
+    TEST_AS(name##_with_cgroup, run_##name, fixture_setup_cgroup, fixture_teardown)                          \
+    TEST_ON(name, struct fixture *f, fixture_setup, fixture_teardown)
 
 static int open_spool(const struct fixture *f)
 {
@@ -37,13 +35,12 @@ static void start_and_kill(struct fixture *f, const char *script)
     fixture_kill_shepherd(f);
 }
 
-static void the_exit_code_survives_the_shepherd(void **state)
+CASE(the_exit_code_survives_the_shepherd, f)
 {
-    struct fixture *f = *state;
     start_and_kill(f, "echo ready; sleep 0.2; echo more; exit 33");
     fixture_adopt(f);
     fixture_finish(f);
-    assert_end(f, END_EXIT, 33);
+    fixture_assert_end(f, END_EXIT, 33);
     assert_int_equal(f->exit.is_executed, 1);
     assert_string_equal(f->exit.log_path, f->log);
     assert_string_equal(f->output, "ready\nmore\n");
@@ -51,33 +48,30 @@ static void the_exit_code_survives_the_shepherd(void **state)
     assert_int_equal(fixture_reap(f), SHEPHERD_DONE);
 }
 
-static void so_does_one_that_came_before_the_adopter(void **state)
+CASE(so_does_one_that_came_before_the_adopter, f)
 {
-    struct fixture *f = *state;
     /* It ends when its init has another parent: not before the shepherd is dead, which may record the end
      * else. */
     start_and_kill(f, "of() { cut -d' ' -f4 /proc/$PPID/stat; }; shepherd=$(of); echo ready; "
                       "while [ \"$(of)\" = \"$shepherd\" ]; do :; done; exit 34");
     fixture_adopt(f);
     fixture_finish(f);
-    assert_end(f, END_EXIT, 34);
+    fixture_assert_end(f, END_EXIT, 34);
 }
 
-static void an_adopter_stops_the_job(void **state)
+CASE(an_adopter_stops_the_job, f)
 {
-    struct fixture *f = *state;
     start_and_kill(f, "trap 'echo term; exit 8' TERM; echo ready; while :; do sleep 98711 & wait; done");
     fixture_adopt(f);
     fixture_stop(f, SIGTERM, 15000);
     fixture_finish(f);
-    assert_end(f, END_CANCELLED, 8);
+    fixture_assert_end(f, END_CANCELLED, 8);
     assert_int_equal(fixture_count_sleepers(f, "98711"), 0);
 }
 
 /* The command reacts to the stop after the shepherd's death. */
-static void a_stop_is_known_to_who_adopts_the_step(void **state)
+CASE(a_stop_is_known_to_who_adopts_the_step, f)
 {
-    struct fixture *f = *state;
     fixture_script(
         f, "trap 'echo term; sleep 0.3; exit 8' TERM; echo ready; while :; do sleep 98713 & wait; done");
     fixture_start(f);
@@ -87,12 +81,11 @@ static void a_stop_is_known_to_who_adopts_the_step(void **state)
     fixture_kill_shepherd(f);
     fixture_adopt(f);
     fixture_finish(f);
-    assert_end(f, END_CANCELLED, 8);
+    fixture_assert_end(f, END_CANCELLED, 8);
 }
 
-static void so_is_why_it_was_stopped(void **state)
+CASE(so_is_why_it_was_stopped, f)
 {
-    struct fixture *f = *state;
     struct init_stop stop = {
         .signal = SIGTERM, .end = END_NODE_LOST, .is_sent = true, .kill_boot_ms = clock_boot_ms() + 15000
     };
@@ -104,7 +97,7 @@ static void so_is_why_it_was_stopped(void **state)
     (void)close(fd);
     fixture_adopt(f);
     fixture_finish(f);
-    assert_end(f, END_NODE_LOST, 8);
+    fixture_assert_end(f, END_NODE_LOST, 8);
 }
 
 /* The command has ended, another process saves its work, and the shepherd dies. */
@@ -120,78 +113,71 @@ static void stop_and_kill(struct fixture *f, const char *script, int64_t grace_m
     fixture_finish(f);
 }
 
-static void the_grace_goes_on_with_who_adopts_the_step(void **state)
+CASE(the_grace_goes_on_with_who_adopts_the_step, f)
 {
-    struct fixture *f = *state;
     stop_and_kill(f,
         "trap 'echo left; exit 7' TERM; (trap 'sleep 0.5; echo saved; exit 0' TERM; echo ready; "
         "while :; do sleep 0.05; done) & wait",
         15000);
-    assert_end(f, END_CANCELLED, 7);
+    fixture_assert_end(f, END_CANCELLED, 7);
     assert_non_null(strstr(f->output, "saved\n"));
 }
 
-static void and_ends_with_him(void **state)
+CASE(and_ends_with_him, f)
 {
-    struct fixture *f = *state;
     stop_and_kill(
         f, "trap 'echo left; exit 7' TERM; (trap '' TERM; echo ready; exec sleep 98717) & wait", 600);
-    assert_end(f, END_CANCELLED, 7);
+    fixture_assert_end(f, END_CANCELLED, 7);
     assert_int_equal(fixture_count_sleepers(f, "98717"), 0);
 }
 
-static void who_was_held_is_let_go_by_who_adopts_the_step(void **state)
+CASE(who_was_held_is_let_go_by_who_adopts_the_step, f)
 {
-    struct fixture *f = *state;
     stop_and_kill(f,
         "(trap 'echo left; sleep 0.3; echo saved; exit 0' TERM; echo ready; while :; do sleep 0.05; done); "
         "echo went on",
         15000);
-    assert_end(f, END_CANCELLED, 128 + SIGTERM);
+    fixture_assert_end(f, END_CANCELLED, 128 + SIGTERM);
     assert_non_null(strstr(f->output, "saved\n"));
     assert_null(strstr(f->output, "went on"));
 }
 
-static void an_adopter_ends_what_the_command_left(void **state)
+CASE(an_adopter_ends_what_the_command_left, f)
 {
-    struct fixture *f = *state;
     start_and_kill(f, "setsid sh -c 'sleep 98712 & exit' >/dev/null 2>&1; echo ready; exit 2");
     fixture_adopt(f);
     fixture_finish(f);
-    assert_end(f, END_EXIT, 2);
+    fixture_assert_end(f, END_EXIT, 2);
     assert_int_equal(fixture_count_sleepers(f, "98712"), 0);
 }
 
-static void a_lost_status_is_unknown_and_never_zero(void **state)
+CASE(a_lost_status_is_unknown_and_never_zero, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "kill -9 $PPID; echo ready; sleep 0.2; exit 0");
     fixture_start(f);
     fixture_await_output(f, "ready");
     fixture_kill_shepherd(f);
     fixture_adopt(f);
     fixture_finish(f);
-    assert_end(f, END_UNKNOWN, 125);
+    fixture_assert_end(f, END_UNKNOWN, 125);
     assert_int_equal(f->exit.is_executed, 1);
     assert_non_null(strstr(f->exit.text, "lost"));
 }
 
-static void a_shepherd_that_died_after_its_verdict_has_executed_nothing(void **state)
+CASE(a_shepherd_that_died_after_its_verdict_has_executed_nothing, f)
 {
-    struct fixture *f = *state;
     int fd = open_spool(f);
     assert_int_equal(file_write_record(fd, SPOOL_SPEC, &launch_spec_record, &f->spec, false), 0);
     assert_int_equal(spool_decide(fd, VERDICT_GO), VERDICT_GO);
     (void)close(fd);
     fixture_adopt(f);
     fixture_finish(f);
-    assert_end(f, END_UNKNOWN, 125);
+    fixture_assert_end(f, END_UNKNOWN, 125);
     assert_int_equal(f->exit.is_executed, 0);
 }
 
-static void without_a_verdict_an_adopter_leaves(void **state)
+CASE(without_a_verdict_an_adopter_leaves, f)
 {
-    struct fixture *f = *state;
     int fd = open_spool(f);
     assert_int_equal(file_write_record(fd, SPOOL_SPEC, &launch_spec_record, &f->spec, false), 0);
     (void)close(fd);
@@ -199,9 +185,8 @@ static void without_a_verdict_an_adopter_leaves(void **state)
     assert_int_equal(fixture_wait(f), SHEPHERD_SETTLED);
 }
 
-static void a_finished_step_is_left_alone(void **state)
+CASE(a_finished_step_is_left_alone, f)
 {
-    struct fixture *f = *state;
     fixture_run(f);
     fixture_kill_shepherd(f);
     fixture_adopt(f);
@@ -223,7 +208,7 @@ static void finish_by_adopter(struct fixture *f)
 
 /* Kills the shepherd at some moment of the launch: whatever stands, the command ran once or not at all.
  */
-static void a_shepherd_killed_at_any_moment_leaves_the_truth(void **state)
+TEST_WITH(a_shepherd_killed_at_any_moment_leaves_the_truth, fixture_setup, fixture_teardown)
 {
     for (int delay_us = 0; delay_us < 6000; delay_us += 75) {
         fixture_teardown(state);
@@ -239,38 +224,10 @@ static void a_shepherd_killed_at_any_moment_leaves_the_truth(void **state)
         if (verdict == VERDICT_GO) {
             finish_by_adopter(f);
             bool is_run = f->exit.is_executed == 1;
-            assert_end(f, is_run ? END_EXIT : END_UNKNOWN, is_run ? 3 : 125);
+            fixture_assert_end(f, is_run ? END_EXIT : END_UNKNOWN, is_run ? 3 : 125);
             assert_string_equal(f->output, is_run ? "ran\n" : "");
         } else {
             assert_int_equal(verdict, VERDICT_NOGO);
         }
     }
-}
-
-#define CASE(name)                                                                                           \
-    { #name, name, fixture_setup, fixture_teardown, NULL },                                                  \
-    {                                                                                                        \
-#name "_with_cgroup", name, fixture_setup_cgroup, fixture_teardown, NULL                             \
-    }
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(the_exit_code_survives_the_shepherd),
-        CASE(so_does_one_that_came_before_the_adopter),
-        CASE(an_adopter_stops_the_job),
-        CASE(a_stop_is_known_to_who_adopts_the_step),
-        CASE(so_is_why_it_was_stopped),
-        CASE(the_grace_goes_on_with_who_adopts_the_step),
-        CASE(and_ends_with_him),
-        CASE(who_was_held_is_let_go_by_who_adopts_the_step),
-        CASE(an_adopter_ends_what_the_command_left),
-        CASE(a_lost_status_is_unknown_and_never_zero),
-        CASE(a_shepherd_that_died_after_its_verdict_has_executed_nothing),
-        CASE(without_a_verdict_an_adopter_leaves),
-        CASE(a_finished_step_is_left_alone),
-        cmocka_unit_test_setup_teardown(
-            a_shepherd_killed_at_any_moment_leaves_the_truth, fixture_setup, fixture_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

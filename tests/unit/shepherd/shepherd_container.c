@@ -19,6 +19,8 @@
 #include "shepherd/first.h"
 #include "unit_test.h"
 
+#define CASE(name, f) TEST_ON(name, struct fixture *f, fixture_setup, fixture_teardown)
+
 static char net[] = "lab/net:1";
 
 static void put(const struct fixture *f, const char *name, const char *text)
@@ -47,11 +49,11 @@ static bool has(const struct strings *words, const char *word)
     return false;
 }
 
-static void no_word_of_the_command_stands_before_the_image(void **state)
+CASE(no_word_of_the_command_stands_before_the_image, f)
 {
     _cleanup_strings_ struct strings command = { 0 }, words = { 0 };
     const struct launch_image image = { .name = net };
-    make_node(*state, "podman");
+    make_node(f, "podman");
     strings_add(&command, "--rm");
     strings_add(&command, "two\nlines");
     assert_int_equal(container_words(&image, &command, &words), STEP_NONE);
@@ -63,13 +65,13 @@ static void no_word_of_the_command_stands_before_the_image(void **state)
     assert_string_equal(words.items[last - 3], "--");
 }
 
-static void variables_go_by_name_and_those_of_the_node_stay(void **state)
+CASE(variables_go_by_name_and_those_of_the_node_stay, f)
 {
     static const char *const passed[] = { "--env=MGPU_JOB_ID", "--env=MINE" };
     static const char *const kept[] = { "--env=PATH", "--env=LD_PRELOAD", "--env=CONDA_PREFIX", "--env=PWD" };
     _cleanup_strings_ struct strings command = { 0 }, words = { 0 };
     const struct launch_image image = { .name = net };
-    make_node(*state, "podman");
+    make_node(f, "podman");
     (void)setenv("MGPU_JOB_ID", "42", 1);
     (void)setenv("MINE", "a=b\nc", 1);
     (void)setenv("LD_PRELOAD", "", 1);
@@ -82,9 +84,8 @@ static void variables_go_by_name_and_those_of_the_node_stay(void **state)
     (void)unsetenv("LD_PRELOAD");
 }
 
-static void the_image_keeps_its_own_directories(void **state)
+CASE(the_image_keeps_its_own_directories, f)
 {
-    struct fixture *f = *state;
     _cleanup_strings_ struct strings command = { 0 }, words = { 0 }, again = { 0 };
     struct launch_image image = { .name = net };
     _cleanup_free_ char *volume = xasprintf("--volume=%s:%s:rslave", f->home, f->home);
@@ -102,9 +103,8 @@ static void the_image_keeps_its_own_directories(void **state)
     strings_clear(&image.mounts);
 }
 
-static void a_directory_that_cannot_be_mounted_is_reported(void **state)
+CASE(a_directory_that_cannot_be_mounted_is_reported, f)
 {
-    struct fixture *f = *state;
     _cleanup_strings_ struct strings command = { 0 }, words = { 0 };
     const struct launch_image image = { .name = net };
     make_node(f, "podman");
@@ -114,9 +114,8 @@ static void a_directory_that_cannot_be_mounted_is_reported(void **state)
     assert_int_equal(container_words(&image, &command, &words), STEP_MOUNT);
 }
 
-static void gpus_come_by_their_description_where_there_is_one(void **state)
+CASE(gpus_come_by_their_description_where_there_is_one, f)
 {
-    struct fixture *f = *state;
     const char *const directories[] = { "/nowhere", f->home, NULL };
     _cleanup_strings_ struct strings words = { 0 };
     struct launch_image image = { .name = net };
@@ -134,11 +133,11 @@ static void gpus_come_by_their_description_where_there_is_one(void **state)
     strings_clear(&image.gpus);
 }
 
-static void device_nodes_that_are_there_are_given_else(void **state)
+CASE(device_nodes_that_are_there_are_given_else, f)
 {
     _cleanup_strings_ struct strings command = { 0 }, words = { 0 };
     struct launch_image image = { .name = net };
-    make_node(*state, "podman");
+    make_node(f, "podman");
     strings_add(&image.devices, "/dev/null");
     strings_add(&image.devices, "/dev/nowhere0");
     assert_int_equal(container_words(&image, &command, &words), STEP_NONE);
@@ -147,7 +146,7 @@ static void device_nodes_that_are_there_are_given_else(void **state)
     strings_clear(&image.devices);
 }
 
-static void the_runtime_is_what_was_asked_for_or_what_is_there(void **state)
+CASE(the_runtime_is_what_was_asked_for_or_what_is_there, f)
 {
     static char sif[] = "/a/net.sif", podman[] = "podman", apptainer[] = "apptainer";
     static const struct {
@@ -159,7 +158,7 @@ static void the_runtime_is_what_was_asked_for_or_what_is_there(void **state)
         { net, podman, NULL },
         { sif, NULL, "singularity" },
     };
-    make_node(*state, "singularity");
+    make_node(f, "singularity");
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         _cleanup_strings_ struct strings command = { 0 }, words = { 0 };
         const struct launch_image image = { .name = rows[i].name, .runtime = rows[i].runtime };
@@ -170,9 +169,8 @@ static void the_runtime_is_what_was_asked_for_or_what_is_there(void **state)
     }
 }
 
-static void a_user_without_a_range_of_ids_is_known(void **state)
+CASE(a_user_without_a_range_of_ids_is_known, f)
 {
-    struct fixture *f = *state;
     char text[64];
     assert_int_equal(chdir(f->home), 0);
     assert_int_equal(setenv("USER", "ada", 1), 0);
@@ -212,41 +210,20 @@ static int run_first(char *const words[], int signal_number)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-static void the_first_process_tells_the_end_of_the_command(void **state)
+TEST(the_first_process_tells_the_end_of_the_command)
 {
     static char sh[] = "/bin/sh", c[] = "-c", seven[] = "(exit 9) & exit 7", killed[] = "kill -9 $$",
                 nosuch[] = "/nowhere/cmd", file[] = "/etc/passwd";
-    (void)state;
     assert_int_equal(run_first((char *[]){ sh, c, seven, NULL }, 0), 7);
     assert_int_equal(run_first((char *[]){ sh, c, killed, NULL }, 0), 128 + SIGKILL);
     assert_int_equal(run_first((char *[]){ nosuch, NULL }, 0), 127);
     assert_int_equal(run_first((char *[]){ file, NULL }, 0), 126);
 }
 
-static void the_first_process_hands_signals_on(void **state)
+TEST(the_first_process_hands_signals_on)
 {
     static char sh[] = "/bin/sh", c[] = "-c", trapping[] = "trap 'exit 3' USR1; echo; while :; do :; done",
                 plain[] = "echo; while :; do :; done";
-    (void)state;
     assert_int_equal(run_first((char *[]){ sh, c, trapping, NULL }, SIGUSR1), 3);
     assert_int_equal(run_first((char *[]){ sh, c, plain, NULL }, SIGTERM), 128 + SIGTERM);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(no_word_of_the_command_stands_before_the_image),
-        CASE(variables_go_by_name_and_those_of_the_node_stay),
-        CASE(the_image_keeps_its_own_directories),
-        CASE(a_directory_that_cannot_be_mounted_is_reported),
-        CASE(gpus_come_by_their_description_where_there_is_one),
-        CASE(device_nodes_that_are_there_are_given_else),
-        CASE(a_user_without_a_range_of_ids_is_known),
-        CASE(the_runtime_is_what_was_asked_for_or_what_is_there),
-        cmocka_unit_test(the_first_process_tells_the_end_of_the_command),
-        cmocka_unit_test(the_first_process_hands_signals_on),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Against plain files in the place of cgroups. */
 
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,11 +24,6 @@ static char *put(const char *dir, const char *file, const char *text)
     return where;
 }
 
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-    return remove(path);
-}
-
 static int setup(void **state)
 {
     (void)snprintf(root, sizeof(root), "/tmp/mgpu-counts-XXXXXX");
@@ -39,10 +33,12 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    return nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    return unit_test_remove(root);
 }
 
-static void v2_says_who_was_killed_and_why(void **state)
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
+CASE(v2_says_who_was_killed_and_why)
 {
     struct counts counts;
     free(put("j1.1/step0.0", "cgroup.procs", ""));
@@ -66,7 +62,7 @@ static void v2_says_who_was_killed_and_why(void **state)
     free(spec.job_cgroup);
 }
 
-static void what_a_step_with_its_own_limit_loses_is_not_lost_by_the_command(void **state)
+CASE(what_a_step_with_its_own_limit_loses_is_not_lost_by_the_command)
 {
     struct counts counts;
     struct launch_spec spec = { .memory_limit = 2147483648 };
@@ -85,7 +81,7 @@ static void what_a_step_with_its_own_limit_loses_is_not_lost_by_the_command(void
     free(spec.job_cgroup);
 }
 
-static void v1_says_it_in_other_files(void **state)
+CASE(v1_says_it_in_other_files)
 {
     struct counts counts;
     struct launch_spec spec = { .memory_limit = 64U << 20 };
@@ -105,7 +101,7 @@ static void v1_says_it_in_other_files(void **state)
     free(spec.memory_cgroup);
 }
 
-static void the_kills_of_the_whole_node_are_in_vmstat(void **state)
+CASE(the_kills_of_the_whole_node_are_in_vmstat)
 {
     _cleanup_free_ char *dir = put("proc", "vmstat", "nr_free_pages 7\noom_kill 128\npgscan 3\n");
     _cleanup_free_ char *path = xasprintf("%s/vmstat", dir);
@@ -115,7 +111,7 @@ static void the_kills_of_the_whole_node_are_in_vmstat(void **state)
     assert_int_equal(counts_node_oom_kills("/nonexistent"), -1);
 }
 
-static void the_kills_before_a_step_are_read_once_a_second(void **state)
+CASE(the_kills_before_a_step_are_read_once_a_second)
 {
     _cleanup_free_ char *dir = put("proc", "vmstat", "pgscan 3\noom_kill 5\n");
     _cleanup_free_ char *path = xasprintf("%s/vmstat", dir);
@@ -125,7 +121,7 @@ static void the_kills_before_a_step_are_read_once_a_second(void **state)
     assert_int_equal(counts_node_oom_kills_before(path, 11001), 6);
 }
 
-static void without_cgroups_nothing_is_counted(void **state)
+CASE(without_cgroups_nothing_is_counted)
 {
     static const struct counts nothing;
     struct launch_spec spec = { .memory_limit = 64U << 20, .pids_max = 5 };
@@ -135,18 +131,4 @@ static void without_cgroups_nothing_is_counted(void **state)
     assert_memory_equal(&counts, &nothing, sizeof(counts));
     counts_describe_rest(&counts, &spec, text, sizeof(text));
     assert_string_equal(text, "");
-}
-
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        CASE(v2_says_who_was_killed_and_why),
-        CASE(what_a_step_with_its_own_limit_loses_is_not_lost_by_the_command),
-        CASE(v1_says_it_in_other_files),
-        CASE(the_kills_of_the_whole_node_are_in_vmstat),
-        CASE(the_kills_before_a_step_are_read_once_a_second),
-        CASE(without_cgroups_nothing_is_counted),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,10 +13,12 @@
 #include "shepherd/exec.h"
 #include "unit_test.h"
 
+#define CASE(name, f) TEST_ON(name, struct fixture *f, fixture_setup, fixture_teardown)
+
 /* Runs exec_search in a child; returns its exit status, which is the errno when nothing was executed. */
 static int search(const char *path, const char *name, const char *argument)
 {
-    struct strings command = { 0 };
+    _cleanup_strings_ struct strings command = { 0 };
     char *environment[] = { NULL };
     strings_add(&command, name);
     if (argument != NULL)
@@ -28,7 +30,6 @@ static int search(const char *path, const char *name, const char *argument)
         _exit(exec_search(argv, environment, path));
     assert_int_equal(waitpid(pid, &status, 0), pid);
     free(argv - 2);
-    strings_clear(&command);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
@@ -40,7 +41,7 @@ static void make_file(const struct fixture *f, const char *name, const char *tex
     assert_int_equal(chmod(path, mode), 0);
 }
 
-static void the_first_directory_that_has_it_wins(void **state)
+CASE(the_first_directory_that_has_it_wins, f)
 {
     assert_int_equal(search("/nosuchdir:/usr/bin:/bin", "true", NULL), 0);
     assert_int_equal(search(NULL, "true", NULL), 0);
@@ -48,15 +49,14 @@ static void the_first_directory_that_has_it_wins(void **state)
     assert_int_equal(search("/bin", "", NULL), ENOENT);
 }
 
-static void a_slash_means_no_search(void **state)
+CASE(a_slash_means_no_search, f)
 {
     assert_int_equal(search("/bin", "./true", NULL), ENOENT);
     assert_int_equal(search("/nosuchdir", "/bin/true", NULL), 0);
 }
 
-static void what_may_not_be_executed_is_passed_over_but_told(void **state)
+CASE(what_may_not_be_executed_is_passed_over_but_told, f)
 {
-    struct fixture *f = *state;
     char path[200];
     make_file(f, "true", "text", 0644);
     (void)snprintf(path, sizeof(path), "%s:/bin", f->home);
@@ -64,9 +64,8 @@ static void what_may_not_be_executed_is_passed_over_but_told(void **state)
     assert_int_equal(search(f->home, "true", NULL), EACCES);
 }
 
-static void an_empty_element_is_the_current_directory(void **state)
+CASE(an_empty_element_is_the_current_directory, f)
 {
-    struct fixture *f = *state;
     make_file(f, "local", "#!/bin/sh\nexit 77\n", 0755);
     assert_int_equal(chdir(f->home), 0);
     assert_int_equal(search("/nosuchdir:", "local", NULL), 77);
@@ -74,9 +73,8 @@ static void an_empty_element_is_the_current_directory(void **state)
     assert_int_equal(chdir("/"), 0);
 }
 
-static void a_script_without_a_line_goes_to_the_shell(void **state)
+CASE(a_script_without_a_line_goes_to_the_shell, f)
 {
-    struct fixture *f = *state;
     make_file(f, "script", "exit $1\n", 0755);
     assert_int_equal(search(f->home, "script", "78"), 78);
 }
@@ -88,9 +86,8 @@ static int check(const char *path, const char *name)
     return exec_check(word, path);
 }
 
-static void what_would_fail_is_known_before_it_is_executed(void **state)
+CASE(what_would_fail_is_known_before_it_is_executed, f)
 {
-    struct fixture *f = *state;
     make_file(f, "data", "text", 0644);
     make_file(f, "lost", "#! /no/such/interpreter -x\n", 0755);
     make_file(f, "found", "#!/bin/sh\n", 0755);
@@ -108,21 +105,20 @@ static void what_would_fail_is_known_before_it_is_executed(void **state)
     assert_int_equal(chdir("/"), 0);
 }
 
-static void the_setup_script_quotes_its_words(void **state)
+CASE(the_setup_script_quotes_its_words, f)
 {
-    char *script = exec_setup_script("echo it's");
+    _cleanup_free_ char *script = exec_setup_script("echo it's");
     assert_string_equal(script, "eval 'echo it'\\''s' || exit\nexec /proc/self/fd/101 --exec 100\n");
-    free(script);
 }
 
-static void a_request_says_when_its_turn_came(void **state)
+CASE(a_request_says_when_its_turn_came, f)
 {
     struct strings variables = { 0 }, command = { 0 };
     enum launch_step step = STEP_NONE;
     int error = 0, status;
     strings_add(&command, "/nosuchcmd");
     strings_add(&variables, "A=b");
-    int fd = exec_request_make(&variables, &command, &(struct record_list){ 0 });
+    _cleanup_close_ int fd = exec_request_make(&variables, &command, &(struct record_list){ 0 });
     assert_true(fd >= 0);
     assert_false(exec_request_is_reached(fd, &step, &error));
     pid_t pid = fork();
@@ -133,12 +129,11 @@ static void a_request_says_when_its_turn_came(void **state)
     assert_true(exec_request_is_reached(fd, &step, &error));
     assert_int_equal(step, STEP_EXEC);
     assert_int_equal(error, ENOENT);
-    (void)close(fd);
     strings_clear(&variables);
     strings_clear(&command);
 }
 
-static void a_request_that_was_tampered_with_is_refused(void **state)
+CASE(a_request_that_was_tampered_with_is_refused, f)
 {
     struct strings variables = { 0 }, command = { 0 };
     strings_add(&command, "true");
@@ -156,22 +151,4 @@ static void a_request_that_was_tampered_with_is_refused(void **state)
         (void)close(fd);
     }
     strings_clear(&command);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(the_first_directory_that_has_it_wins),
-        CASE(a_slash_means_no_search),
-        CASE(what_may_not_be_executed_is_passed_over_but_told),
-        CASE(an_empty_element_is_the_current_directory),
-        CASE(a_script_without_a_line_goes_to_the_shell),
-        CASE(what_would_fail_is_known_before_it_is_executed),
-        CASE(the_setup_script_quotes_its_words),
-        CASE(a_request_says_when_its_turn_came),
-        CASE(a_request_that_was_tampered_with_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

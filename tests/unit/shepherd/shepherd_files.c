@@ -20,6 +20,8 @@
 #include "shepherd/shepherd.h"
 #include "unit_test.h"
 
+#define CASE(name) TEST_WITH(name, fixture_setup, fixture_teardown)
+
 #define PATIENCE_MS 20000 // longer than any of these tests
 #define LATER_MS    100   // after which the missing file is made, by which it was looked for several times
 
@@ -75,7 +77,7 @@ static void make_late(const struct fixture *f)
     assert_int_equal(rename(hidden, late), 0); // all at once
 }
 
-static void what_is_made_a_moment_later_is_found(void **state)
+CASE(what_is_made_a_moment_later_is_found)
 {
     for (size_t i = 0; i < N_MISSING; i++) {
         struct fixture *f = *state;
@@ -93,7 +95,7 @@ static void what_is_made_a_moment_later_is_found(void **state)
     }
 }
 
-static void what_stays_away_is_looked_for_elsewhere_when_the_time_is_up(void **state)
+CASE(what_stays_away_is_looked_for_elsewhere_when_the_time_is_up)
 {
     for (size_t i = 0; i < N_MISSING; i++) {
         struct fixture *f = *state;
@@ -115,7 +117,7 @@ static void what_stays_away_is_looked_for_elsewhere_when_the_time_is_up(void **s
 }
 
 /* Nobody who may not enter it today may enter it in three seconds. */
-static void what_is_forbidden_is_not_waited_for(void **state)
+CASE(what_is_forbidden_is_not_waited_for)
 {
     struct fixture *f = *state;
     if (geteuid() != 0)
@@ -131,7 +133,7 @@ static void what_is_forbidden_is_not_waited_for(void **state)
     assert_int_equal(f->exit.cause, START_PLACE);
 }
 
-static void a_name_that_is_searched_for_is_not_waited_for(void **state)
+CASE(a_name_that_is_searched_for_is_not_waited_for)
 {
     struct fixture *f = *state;
     f->spec.files_ms = PATIENCE_MS;
@@ -142,7 +144,7 @@ static void a_name_that_is_searched_for_is_not_waited_for(void **state)
     assert_int_equal(f->exit.exit_code, 127);
 }
 
-static void a_missing_home_directory_is_no_fault_of_the_job(void **state)
+CASE(a_missing_home_directory_is_no_fault_of_the_job)
 {
     static const size_t fields[] = { offsetof(struct launch_spec, cwd),
         offsetof(struct launch_spec, output) };
@@ -165,7 +167,7 @@ static void a_missing_home_directory_is_no_fault_of_the_job(void **state)
 }
 
 /* Its mount point, created by another user. */
-static void a_home_directory_that_is_not_mounted_is_missing(void **state)
+CASE(a_home_directory_that_is_not_mounted_is_missing)
 {
     struct fixture *f = *state;
     if (geteuid() != 0)
@@ -180,7 +182,7 @@ static void a_home_directory_that_is_not_mounted_is_missing(void **state)
     assert_int_equal(f->exit.cause, START_HOME);
 }
 
-static void a_default_output_that_cannot_be_made_is_no_fault_of_the_job(void **state)
+CASE(a_default_output_that_cannot_be_made_is_no_fault_of_the_job)
 {
     struct fixture *f = *state;
     free(f->spec.output);
@@ -209,7 +211,7 @@ static pid_t find_init(const struct fixture *f)
     return -1;
 }
 
-static void an_init_that_was_killed_before_the_command_leaves_a_job_to_try_again(void **state)
+CASE(an_init_that_was_killed_before_the_command_leaves_a_job_to_try_again)
 {
     struct fixture *f = *state;
     f->spec.files_ms = PATIENCE_MS;
@@ -238,7 +240,7 @@ static bool has_ended(pid_t pid, uint64_t since)
     return length == 0 || (name_end != NULL && strncmp(name_end, ") Z", 3) == 0);
 }
 
-static void nobody_waits_for_files_when_the_shepherd_is_gone(void **state)
+CASE(nobody_waits_for_files_when_the_shepherd_is_gone)
 {
     struct fixture *f = *state;
     f->spec.files_ms = PATIENCE_MS;
@@ -251,22 +253,4 @@ static void nobody_waits_for_files_when_the_shepherd_is_gone(void **state)
     while (!has_ended(init, since) && clock_boot_ms() < ends_ms)
         (void)poll(NULL, 0, 1);
     assert_true(clock_boot_ms() < ends_ms);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(what_is_made_a_moment_later_is_found),
-        CASE(what_stays_away_is_looked_for_elsewhere_when_the_time_is_up),
-        CASE(what_is_forbidden_is_not_waited_for),
-        CASE(a_name_that_is_searched_for_is_not_waited_for),
-        CASE(a_missing_home_directory_is_no_fault_of_the_job),
-        CASE(a_home_directory_that_is_not_mounted_is_missing),
-        CASE(a_default_output_that_cannot_be_made_is_no_fault_of_the_job),
-        CASE(an_init_that_was_killed_before_the_command_leaves_a_job_to_try_again),
-        CASE(nobody_waits_for_files_when_the_shepherd_is_gone),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,19 +8,18 @@
 #include "shepherd/init.h"
 #include "unit_test.h"
 
-static void a_status_comes_back_as_written(void **state)
+TEST(a_status_comes_back_as_written)
 {
-    int fd = memfd_create("status", MFD_CLOEXEC);
+    _cleanup_close_ int fd = memfd_create("status", MFD_CLOEXEC);
     struct init_status status = { .phase = INIT_ENDED, .wait_status = 0x2a00, .cpu_ms = 17 }, again;
     assert_int_equal(init_write_status(fd, &status), 0);
     assert_int_equal(init_read_status(fd, &again), 0);
     assert_memory_equal(&status, &again, sizeof(status));
-    (void)close(fd);
 }
 
-static void every_changed_byte_is_noticed(void **state)
+TEST(every_changed_byte_is_noticed)
 {
-    int fd = memfd_create("status", MFD_CLOEXEC);
+    _cleanup_close_ int fd = memfd_create("status", MFD_CLOEXEC);
     struct init_status status = { .phase = INIT_EXECUTING, .leader_pid = 4711 }, again;
     for (off_t at = 0; at < (off_t)sizeof(status); at++) {
         uint8_t byte;
@@ -30,23 +29,11 @@ static void every_changed_byte_is_noticed(void **state)
         assert_int_equal(pwrite(fd, &byte, 1, at), 1);
         assert_int_equal(init_read_status(fd, &again), -EBADMSG);
     }
-    (void)close(fd);
 }
 
-static void an_empty_file_is_no_status(void **state)
+TEST(an_empty_file_is_no_status)
 {
-    int fd = memfd_create("status", MFD_CLOEXEC);
+    _cleanup_close_ int fd = memfd_create("status", MFD_CLOEXEC);
     struct init_status status;
     assert_int_equal(init_read_status(fd, &status), -EBADMSG);
-    (void)close(fd);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_status_comes_back_as_written),
-        cmocka_unit_test(every_changed_byte_is_noticed),
-        cmocka_unit_test(an_empty_file_is_no_status),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

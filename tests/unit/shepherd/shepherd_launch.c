@@ -18,22 +18,15 @@
 #include "base/memory.h"
 #include "fixture.h"
 #include "job/start_failure.h"
-#include "job/state.h"
 #include "shepherd/shepherd.h"
 #include "unit_test.h"
 
-static void assert_end(const struct fixture *f, enum job_end end, int exit_code)
-{
-    if (f->exit.end != end || f->exit.exit_code != exit_code)
-        fail_msg("ended by %s with %d: %s\n%s", job_end_name(f->exit.end), f->exit.exit_code,
-            f->exit.text != NULL ? f->exit.text : "", f->output);
-}
+#define CASE(name, f) TEST_ON(name, struct fixture *f, fixture_setup, fixture_teardown)
 
-static void a_command_that_succeeds_ends_with_zero(void **state)
+CASE(a_command_that_succeeds_ends_with_zero, f)
 {
-    struct fixture *f = *state;
     fixture_run(f);
-    assert_end(f, END_EXIT, 0);
+    fixture_assert_end(f, END_EXIT, 0);
     assert_int_equal(f->exit.is_executed, 1);
     assert_int_equal(f->exit.token, 99);
     assert_true(f->exit.started_wall_ms > 0 && f->exit.ended_wall_ms >= f->exit.started_wall_ms);
@@ -42,43 +35,39 @@ static void a_command_that_succeeds_ends_with_zero(void **state)
     assert_int_equal(fixture_reap(f), SHEPHERD_DONE);
 }
 
-static void the_exit_code_is_kept(void **state)
+CASE(the_exit_code_is_kept, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "echo out; echo err >&2; exit 42");
     fixture_run(f);
-    assert_end(f, END_EXIT, 42);
+    fixture_assert_end(f, END_EXIT, 42);
     assert_string_equal(f->output, "out\nerr\n");
     assert_int_equal(f->exit.log_bytes, 8);
     assert_null(f->exit.text);
 }
 
-static void a_signal_is_told_apart_from_an_exit(void **state)
+CASE(a_signal_is_told_apart_from_an_exit, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "kill -SEGV $$");
     fixture_run(f);
-    assert_end(f, END_SIGNAL, 128 + SIGSEGV);
+    fixture_assert_end(f, END_SIGNAL, 128 + SIGSEGV);
     assert_int_equal(f->exit.signal, SIGSEGV);
 }
 
-static void a_missing_command_ends_with_127(void **state)
+CASE(a_missing_command_ends_with_127, f)
 {
-    struct fixture *f = *state;
     fixture_command(f, "nosuchcmd", NULL);
     fixture_run(f);
-    assert_end(f, END_START_FAILED, 127);
+    fixture_assert_end(f, END_START_FAILED, 127);
     assert_int_equal(f->exit.is_executed, 0);
     assert_string_equal(f->exit.text, "cannot execute nosuchcmd: No such file or directory");
     assert_int_equal(f->exit.started_wall_ms, 0);
 }
 
-static void a_file_that_is_no_program_ends_with_126(void **state)
+CASE(a_file_that_is_no_program_ends_with_126, f)
 {
-    struct fixture *f = *state;
     fixture_command(f, "/etc/passwd", NULL);
     fixture_run(f);
-    assert_end(f, END_START_FAILED, 126);
+    fixture_assert_end(f, END_START_FAILED, 126);
     assert_string_equal(f->exit.text, "cannot execute /etc/passwd: Permission denied");
 }
 
@@ -93,54 +82,49 @@ static void write_program(const struct fixture *f, const char *name, const char 
     assert_int_equal(chmod(path, 0755), 0);
 }
 
-static void a_missing_interpreter_is_reported(void **state)
+CASE(a_missing_interpreter_is_reported, f)
 {
-    struct fixture *f = *state;
     write_program(f, "tool", "#!/nosuchpython\n");
     fixture_command(f, "./tool", NULL);
     fixture_run(f);
-    assert_end(f, END_START_FAILED, 126);
+    fixture_assert_end(f, END_START_FAILED, 126);
     assert_string_equal(
         f->exit.text, "cannot execute ./tool: the interpreter named in its first line does not exist");
 }
 
-static void a_script_without_interpreter_is_run_by_the_shell(void **state)
+CASE(a_script_without_interpreter_is_run_by_the_shell, f)
 {
-    struct fixture *f = *state;
     write_program(f, "plain", "echo \"plain $1\"; exit 3\n");
     strings_set_env(&f->spec.env, "PATH", f->home);
     fixture_command(f, "plain", "words here", NULL);
     fixture_run(f);
-    assert_end(f, END_EXIT, 3);
+    fixture_assert_end(f, END_EXIT, 3);
     assert_string_equal(f->output, "plain words here\n");
 }
 
-static void the_assignment_is_set_over_the_environment(void **state)
+CASE(the_assignment_is_set_over_the_environment, f)
 {
-    struct fixture *f = *state;
     strings_set_env(&f->spec.env, "CUDA_VISIBLE_DEVICES", "7");
     fixture_script(f, "echo $CUDA_VISIBLE_DEVICES $FLAVOUR; env | wc -l");
     fixture_run(f);
     assert_string_equal(f->output, "2,0 plain\n4\n"); // with PWD, which the shell adds
 }
 
-static void a_setup_runs_in_the_same_shell_and_cannot_change_the_assignment(void **state)
+CASE(a_setup_runs_in_the_same_shell_and_cannot_change_the_assignment, f)
 {
-    struct fixture *f = *state;
     f->spec.shell = xstrdup("/bin/sh");
     f->spec.setup = xstrdup(
         "FLAVOUR='set up'; export FLAVOUR CUDA_VISIBLE_DEVICES=7; set -- a b; echo \"setup $# it's\"");
     fixture_command(
         f, "sh", "-c", "echo \"$FLAVOUR $CUDA_VISIBLE_DEVICES\" \"$@\"; exit 5", "x", "it's", "a b", NULL);
     fixture_run(f);
-    assert_end(f, END_EXIT, 5);
+    fixture_assert_end(f, END_EXIT, 5);
     assert_string_equal(f->output, "setup 2 it's\nset up 2,0 it's a b\n");
 }
 
 /* As in a clone below root's home: the user of the job cannot go there. */
-static void a_setup_needs_no_way_to_this_program(void **state)
+CASE(a_setup_needs_no_way_to_this_program, f)
 {
-    struct fixture *f = *state;
     const char *given = getenv("MGPU_SHEPHERD");
     _cleanup_free_ char *usual = xstrdup(given), *folder = xasprintf("%s/closed", f->run_dir);
     _cleanup_free_ char *copy = xasprintf("%s/mgpu-shepherd", folder);
@@ -154,13 +138,12 @@ static void a_setup_needs_no_way_to_this_program(void **state)
     fixture_command(f, "/bin/sh", "-c", "echo done; ls /proc/self/fd | tr '\\n' ' '", NULL);
     fixture_run(f);
     assert_int_equal(setenv("MGPU_SHEPHERD", usual, 1), 0);
-    assert_end(f, END_EXIT, 0);
+    fixture_assert_end(f, END_EXIT, 0);
     assert_string_equal(f->output, "set up\ndone\n0 1 2 3 "); // 3: the directory that ls reads
 }
 
-static void a_sourced_setup_sees_no_arguments(void **state)
+CASE(a_sourced_setup_sees_no_arguments, f)
 {
-    struct fixture *f = *state;
     write_program(f, "activate",
         "echo \"args $#\"\nexport PATH="
         "$PWD:$PATH\n");
@@ -169,71 +152,65 @@ static void a_sourced_setup_sees_no_arguments(void **state)
     f->spec.setup = xstrdup(". ./activate");
     fixture_command(f, "tool", NULL);
     fixture_run(f);
-    assert_end(f, END_EXIT, 0);
+    fixture_assert_end(f, END_EXIT, 0);
     assert_string_equal(f->output, "args 0\nfound\n");
 }
 
-static void a_failing_setup_ends_the_job_with_its_status(void **state)
+CASE(a_failing_setup_ends_the_job_with_its_status, f)
 {
-    struct fixture *f = *state;
     f->spec.shell = xstrdup("/bin/sh");
     f->spec.setup = xstrdup("echo before; (exit 9)");
     fixture_command(f, "echo", "never", NULL);
     fixture_run(f);
-    assert_end(f, END_SETUP_FAILED, 9);
+    fixture_assert_end(f, END_SETUP_FAILED, 9);
     assert_int_equal(f->exit.is_executed, 0);
     assert_string_equal(f->exit.text, "the setup command failed with status 9");
     assert_string_equal(f->output, "before\nmgpu: setup command failed with status 9\n");
 }
 
-static void a_setup_that_leaves_the_shell_is_no_success(void **state)
+CASE(a_setup_that_leaves_the_shell_is_no_success, f)
 {
-    struct fixture *f = *state;
     f->spec.shell = xstrdup("/bin/sh");
     f->spec.setup = xstrdup("exit 0");
     fixture_run(f);
-    assert_end(f, END_SETUP_FAILED, 125);
+    fixture_assert_end(f, END_SETUP_FAILED, 125);
 }
 
-static void a_missing_command_after_a_setup_ends_with_127(void **state)
+CASE(a_missing_command_after_a_setup_ends_with_127, f)
 {
-    struct fixture *f = *state;
     f->spec.shell = xstrdup("/bin/sh");
     f->spec.setup = xstrdup("sleep 30 & :"); // holds all that the shell has open
     fixture_command(f, "nosuchcmd", NULL);
     fixture_run(f);
-    assert_end(f, END_START_FAILED, 127);
+    fixture_assert_end(f, END_START_FAILED, 127);
     assert_string_equal(f->exit.text, "cannot execute nosuchcmd: No such file or directory");
 }
 
-static void a_missing_setup_shell_is_named(void **state)
+CASE(a_missing_setup_shell_is_named, f)
 {
-    struct fixture *f = *state;
     f->spec.shell = xstrdup("/bin/nosuchshell");
     f->spec.setup = xstrdup("true");
     fixture_run(f);
-    assert_end(f, END_START_FAILED, 125);
+    fixture_assert_end(f, END_START_FAILED, 125);
     assert_string_equal(
         f->exit.text, "cannot execute /bin/nosuchshell for the setup command: No such file or directory");
 }
 
-static void a_missing_directory_fails_the_start(void **state)
+CASE(a_missing_directory_fails_the_start, f)
 {
-    struct fixture *f = *state;
     free(f->spec.cwd);
     f->spec.cwd = xstrdup("/nosuchdir");
     free(f->spec.output);
     f->spec.output = xstrdup(f->log);
     fixture_run(f);
-    assert_end(f, END_START_FAILED, 125);
+    fixture_assert_end(f, END_START_FAILED, 125);
     assert_string_equal(f->exit.text, "cannot change to directory /nosuchdir: No such file or directory");
     assert_null(f->exit.log_path);
 }
 
 /* Without the group it would run without its limit. */
-static void a_missing_directory_is_replaced_by_the_one_that_was_chosen(void **state)
+CASE(a_missing_directory_is_replaced_by_the_one_that_was_chosen, f)
 {
-    struct fixture *f = *state;
     struct launch_started started;
     _cleanup_free_ char *said =
         xasprintf("cannot change to directory /nosuchdir: No such file or directory; running in %s", f->home);
@@ -251,9 +228,8 @@ static void a_missing_directory_is_replaced_by_the_one_that_was_chosen(void **st
     record_clear(&launch_started_record, &started);
 }
 
-static void without_a_place_to_fall_back_to_the_first_one_is_named(void **state)
+CASE(without_a_place_to_fall_back_to_the_first_one_is_named, f)
 {
-    struct fixture *f = *state;
     free(f->spec.cwd);
     f->spec.cwd = xstrdup("/nosuchdir");
     f->spec.cwd_fallback = xstrdup("/nosuchdir/either");
@@ -262,42 +238,38 @@ static void without_a_place_to_fall_back_to_the_first_one_is_named(void **state)
     assert_string_equal(f->exit.text, "cannot change to directory /nosuchdir: No such file or directory");
 }
 
-static void a_group_that_cannot_be_entered_gives_the_job_back(void **state)
+CASE(a_group_that_cannot_be_entered_gives_the_job_back, f)
 {
-    struct fixture *f = *state;
     strings_add(&f->spec.v1_cgroups, "/nosuchgroup");
     fixture_run(f);
-    assert_end(f, END_UNKNOWN, 125);
+    fixture_assert_end(f, END_UNKNOWN, 125);
     assert_int_equal(f->exit.is_executed, 0);
     assert_int_equal(f->exit.cause, START_CGROUP);
     assert_string_equal(
         f->exit.text, "cannot enter the cgroups that limit the job: No such file or directory");
 }
 
-static void a_directory_that_only_root_may_enter_fails_the_start(void **state)
+CASE(a_directory_that_only_root_may_enter_fails_the_start, f)
 {
-    struct fixture *f = *state;
     if (!is_root())
         skip();
     free(f->spec.cwd);
     f->spec.cwd = xstrdup(f->dir);
     fixture_run(f);
-    assert_end(f, END_START_FAILED, 125);
+    fixture_assert_end(f, END_START_FAILED, 125);
     assert_non_null(strstr(f->exit.text, "Permission denied"));
 }
 
-static void a_log_that_is_a_link_is_refused(void **state)
+CASE(a_log_that_is_a_link_is_refused, f)
 {
-    struct fixture *f = *state;
     assert_int_equal(symlink("/tmp/elsewhere", f->log), 0);
     fixture_run(f);
-    assert_end(f, END_START_FAILED, 125);
+    fixture_assert_end(f, END_START_FAILED, 125);
     assert_non_null(strstr(f->exit.text, "Too many levels of symbolic links"));
 }
 
-static void a_log_that_is_a_fifo_is_refused_at_once(void **state)
+CASE(a_log_that_is_a_fifo_is_refused_at_once, f)
 {
-    struct fixture *f = *state;
     assert_int_equal(mkfifo(f->log, 0666), 0);
     assert_int_equal(chmod(f->log, 0666), 0);
     int reader = open(f->log, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -308,12 +280,11 @@ static void a_log_that_is_a_fifo_is_refused_at_once(void **state)
     assert_int_equal(fixture_reap(f), SHEPHERD_DONE);
 }
 
-static void the_job_has_exactly_three_descriptors(void **state)
+CASE(the_job_has_exactly_three_descriptors, f)
 {
-    struct fixture *f = *state;
     fixture_command(f, "ls", "-l", "/proc/self/fd", NULL);
     fixture_run(f);
-    assert_end(f, END_EXIT, 0);
+    fixture_assert_end(f, END_EXIT, 0);
     assert_non_null(strstr(f->output, "0 -> /dev/null"));
     assert_non_null(strstr(f->output, "1 -> /tmp/mgpu-shepherd."));
     assert_non_null(strstr(f->output, "2 -> /tmp/mgpu-shepherd."));
@@ -321,9 +292,8 @@ static void the_job_has_exactly_three_descriptors(void **state)
     assert_null(strstr(f->output, "4 -> "));
 }
 
-static void after_a_setup_too(void **state)
+CASE(after_a_setup_too, f)
 {
-    struct fixture *f = *state;
     f->spec.shell = xstrdup("/bin/sh");
     f->spec.setup = xstrdup("true");
     fixture_command(f, "ls", "/proc/self/fd", NULL);
@@ -338,9 +308,8 @@ static void ignore_signal_32(void)
     assert_int_equal(syscall(SYS_rt_sigaction, 32, ignore, NULL, (size_t)8), 0);
 }
 
-static void the_job_is_its_user_with_his_groups_and_umask(void **state)
+CASE(the_job_is_its_user_with_his_groups_and_umask, f)
 {
-    struct fixture *f = *state;
     if (!is_root())
         skip();
     ignore_signal_32();
@@ -391,9 +360,8 @@ static pid_t send_unread(uid_t uid)
     return pid;
 }
 
-static void descriptors_in_flight_of_the_user_keep_no_job_with_a_low_limit_from_starting(void **state)
+CASE(descriptors_in_flight_of_the_user_keep_no_job_with_a_low_limit_from_starting, f)
 {
-    struct fixture *f = *state;
     f->spec.nofile_soft = 77;
     f->spec.nofile_hard = 88;
     fixture_script(f, "ulimit -n; ulimit -Hn");
@@ -401,13 +369,12 @@ static void descriptors_in_flight_of_the_user_keep_no_job_with_a_low_limit_from_
     fixture_run(f);
     (void)kill(sender, SIGKILL);
     (void)waitpid(sender, NULL, 0);
-    assert_end(f, END_EXIT, 0);
+    fixture_assert_end(f, END_EXIT, 0);
     assert_string_equal(f->output, "77\n88\n");
 }
 
-static void a_second_shepherd_leaves(void **state)
+CASE(a_second_shepherd_leaves, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "echo here; read never <&1; sleep 40");
     fixture_start(f);
     fixture_await_output(f, "here");
@@ -417,13 +384,12 @@ static void a_second_shepherd_leaves(void **state)
     f->shepherd = first;
     fixture_stop(f, SIGTERM, 5000);
     fixture_finish(f);
-    assert_end(f, END_CANCELLED, 128 + SIGTERM);
+    fixture_assert_end(f, END_CANCELLED, 128 + SIGTERM);
     assert_string_equal(f->output, "here\n");
 }
 
-static void nogo_wins_and_nothing_is_executed(void **state)
+CASE(nogo_wins_and_nothing_is_executed, f)
 {
-    struct fixture *f = *state;
     int fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_int_equal(spool_decide(fd, VERDICT_NOGO), VERDICT_NOGO);
     fixture_command(f, "touch", "ran", NULL);
@@ -435,19 +401,16 @@ static void nogo_wins_and_nothing_is_executed(void **state)
     assert_int_equal(access(path, F_OK), -1);
 }
 
-static void a_verdict_of_a_dead_shepherd_is_not_used_again(void **state)
+CASE(a_verdict_of_a_dead_shepherd_is_not_used_again, f)
 {
-    struct fixture *f = *state;
-    int fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    _cleanup_close_ int fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_int_equal(spool_decide(fd, VERDICT_GO), VERDICT_GO);
     fixture_start(f);
     assert_int_equal(fixture_wait(f), SHEPHERD_SETTLED);
-    (void)close(fd);
 }
 
-static void an_unwanted_record_is_copied_after_a_second(void **state)
+CASE(an_unwanted_record_is_copied_after_a_second, f)
 {
-    struct fixture *f = *state;
     char path[160];
     f->spec.exit_copy_dir = xstrdup(f->home);
     fixture_run(f);
@@ -456,9 +419,8 @@ static void an_unwanted_record_is_copied_after_a_second(void **state)
     assert_int_equal(access(path, F_OK), 0);
 }
 
-static void the_copy_stays_when_the_spool_entry_was_removed_under_the_job(void **state)
+CASE(the_copy_stays_when_the_spool_entry_was_removed_under_the_job, f)
 {
-    struct fixture *f = *state;
     char path[200], name[SPOOL_NAME_SIZE];
     f->spec.exit_copy_dir = xstrdup(f->home);
     fixture_script(f, "echo ready; while ! test -e gate; do sleep 0.05; done; exit 33");
@@ -475,12 +437,11 @@ static void the_copy_stays_when_the_spool_entry_was_removed_under_the_job(void *
     assert_int_equal(access(path, F_OK), 0);
 }
 
-static void the_last_lines_of_a_command_that_failed_are_kept(void **state)
+CASE(the_last_lines_of_a_command_that_failed_are_kept, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "for i in $(seq 1000); do echo line $i; done; echo the reason >&2; exit 3");
     fixture_run(f);
-    assert_end(f, END_EXIT, 3);
+    fixture_assert_end(f, END_EXIT, 3);
     assert_non_null(f->exit.tail);
     size_t length = strlen(f->exit.tail);
     assert_in_range(length, USAGE_TAIL_MAX - 10, USAGE_TAIL_MAX);
@@ -488,28 +449,25 @@ static void the_last_lines_of_a_command_that_failed_are_kept(void **state)
     assert_string_equal(f->exit.tail + length - 11, "the reason\n");
 }
 
-static void a_command_that_succeeds_leaves_no_last_lines(void **state)
+CASE(a_command_that_succeeds_leaves_no_last_lines, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "echo all is well");
     fixture_run(f);
     assert_null(f->exit.tail);
 }
 
-static void what_a_setup_said_before_it_failed_is_kept(void **state)
+CASE(what_a_setup_said_before_it_failed_is_kept, f)
 {
-    struct fixture *f = *state;
     fixture_command(f, "true", NULL);
     f->spec.setup = xstrdup("echo no such module; false");
     f->spec.shell = xstrdup("/bin/sh");
     fixture_run(f);
-    assert_end(f, END_SETUP_FAILED, 1);
+    fixture_assert_end(f, END_SETUP_FAILED, 1);
     assert_string_equal(f->exit.tail, "no such module\nmgpu: setup command failed with status 1\n");
 }
 
-static void text_of_an_earlier_job_in_the_same_log_is_not_its_last_lines(void **state)
+CASE(text_of_an_earlier_job_in_the_same_log_is_not_its_last_lines, f)
 {
-    struct fixture *f = *state;
     _cleanup_close_ int fd = open(f->log, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     assert_int_equal(write(fd, "of another\n", 11), 11);
     if (is_root())
@@ -520,9 +478,8 @@ static void text_of_an_earlier_job_in_the_same_log_is_not_its_last_lines(void **
     assert_string_equal(f->exit.tail, "mine\n");
 }
 
-static void the_last_lines_outlive_a_killed_shepherd(void **state)
+CASE(the_last_lines_outlive_a_killed_shepherd, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "echo begun; read word < go; echo over; exit 4");
     char path[160];
     (void)snprintf(path, sizeof(path), "%s/go", f->home);
@@ -539,49 +496,4 @@ static void the_last_lines_outlive_a_killed_shepherd(void **state)
     fixture_finish(f);
     assert_int_equal(f->exit.exit_code, 4);
     assert_string_equal(f->exit.tail, "begun\nover\n");
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_command_that_succeeds_ends_with_zero),
-        CASE(the_exit_code_is_kept),
-        CASE(a_signal_is_told_apart_from_an_exit),
-        CASE(a_missing_command_ends_with_127),
-        CASE(a_file_that_is_no_program_ends_with_126),
-        CASE(a_missing_interpreter_is_reported),
-        CASE(a_script_without_interpreter_is_run_by_the_shell),
-        CASE(the_assignment_is_set_over_the_environment),
-        CASE(a_setup_runs_in_the_same_shell_and_cannot_change_the_assignment),
-        CASE(a_setup_needs_no_way_to_this_program),
-        CASE(a_sourced_setup_sees_no_arguments),
-        CASE(a_failing_setup_ends_the_job_with_its_status),
-        CASE(a_setup_that_leaves_the_shell_is_no_success),
-        CASE(a_missing_command_after_a_setup_ends_with_127),
-        CASE(a_missing_setup_shell_is_named),
-        CASE(a_missing_directory_fails_the_start),
-        CASE(a_missing_directory_is_replaced_by_the_one_that_was_chosen),
-        CASE(without_a_place_to_fall_back_to_the_first_one_is_named),
-        CASE(a_group_that_cannot_be_entered_gives_the_job_back),
-        CASE(a_directory_that_only_root_may_enter_fails_the_start),
-        CASE(a_log_that_is_a_link_is_refused),
-        CASE(a_log_that_is_a_fifo_is_refused_at_once),
-        CASE(the_job_has_exactly_three_descriptors),
-        CASE(after_a_setup_too),
-        CASE(the_job_is_its_user_with_his_groups_and_umask),
-        CASE(descriptors_in_flight_of_the_user_keep_no_job_with_a_low_limit_from_starting),
-        CASE(a_second_shepherd_leaves),
-        CASE(nogo_wins_and_nothing_is_executed),
-        CASE(a_verdict_of_a_dead_shepherd_is_not_used_again),
-        CASE(an_unwanted_record_is_copied_after_a_second),
-        CASE(the_copy_stays_when_the_spool_entry_was_removed_under_the_job),
-        CASE(the_last_lines_of_a_command_that_failed_are_kept),
-        CASE(a_command_that_succeeds_leaves_no_last_lines),
-        CASE(what_a_setup_said_before_it_failed_is_kept),
-        CASE(text_of_an_earlier_job_in_the_same_log_is_not_its_last_lines),
-        CASE(the_last_lines_outlive_a_killed_shepherd),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

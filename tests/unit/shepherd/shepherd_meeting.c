@@ -24,7 +24,7 @@ static int listen_on(uint32_t port)
     return take_fd(&fd);
 }
 
-static void a_port_that_somebody_has_is_not_chosen(void **state)
+TEST(a_port_that_somebody_has_is_not_chosen)
 {
     struct meeting probe, meeting;
     meeting_init(&probe);
@@ -41,7 +41,7 @@ static void a_port_that_somebody_has_is_not_chosen(void **state)
     meeting_close(&meeting);
 }
 
-static void two_jobs_of_a_node_get_two_ports_also_while_the_first_has_not_bound_its_own(void **state)
+TEST(two_jobs_of_a_node_get_two_ports_also_while_the_first_has_not_bound_its_own)
 {
     struct meeting one, two;
     meeting_init(&one);
@@ -60,7 +60,7 @@ static void two_jobs_of_a_node_get_two_ports_also_while_the_first_has_not_bound_
     meeting_close(&one);
 }
 
-static void a_port_is_looked_for_from_the_start_again_behind_the_last(void **state)
+TEST(a_port_is_looked_for_from_the_start_again_behind_the_last)
 {
     struct meeting last, next;
     meeting_init(&last);
@@ -70,14 +70,4 @@ static void a_port_is_looked_for_from_the_start_again_behind_the_last(void **sta
     assert_true(next.port < last.port);
     meeting_close(&next);
     meeting_close(&last);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_port_that_somebody_has_is_not_chosen),
-        cmocka_unit_test(two_jobs_of_a_node_get_two_ports_also_while_the_first_has_not_bound_its_own),
-        cmocka_unit_test(a_port_is_looked_for_from_the_start_again_behind_the_last),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

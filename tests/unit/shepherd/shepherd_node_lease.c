@@ -12,6 +12,8 @@
 #include "shepherd/shepherd.h"
 #include "unit_test.h"
 
+#define CASE(name, f) TEST_ON(name, struct fixture *f, fixture_setup, fixture_teardown)
+
 #define LEASE_MS 1500
 
 static void lease_for(struct fixture *f, int64_t ms)
@@ -27,9 +29,8 @@ static void renew(const struct fixture *f, int64_t ms)
     assert_int_equal(spool_renew(fd, clock_boot_ms() + ms), 0);
 }
 
-static void a_step_ends_when_its_lease_does(void **state)
+CASE(a_step_ends_when_its_lease_does, f)
 {
-    struct fixture *f = *state;
     fixture_command(f, "sleep", "98801", NULL);
     lease_for(f, LEASE_MS);
     fixture_run(f);
@@ -38,9 +39,8 @@ static void a_step_ends_when_its_lease_does(void **state)
     assert_string_equal(f->exit.text, "its node had no contact to mgpud for longer than its lease of 1 s");
 }
 
-static void a_step_that_ignores_the_signal_is_gone_when_the_lease_ends(void **state)
+CASE(a_step_that_ignores_the_signal_is_gone_when_the_lease_ends, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "trap '' TERM; while :; do sleep 98802; done");
     lease_for(f, LEASE_MS);
     fixture_run(f);
@@ -49,9 +49,8 @@ static void a_step_that_ignores_the_signal_is_gone_when_the_lease_ends(void **st
     assert_int_equal(fixture_count_sleepers(f, "98802"), 0);
 }
 
-static void a_renewed_lease_lets_it_go_on(void **state)
+CASE(a_renewed_lease_lets_it_go_on, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "echo ready; sleep 2; exit 5");
     lease_for(f, LEASE_MS);
     fixture_start(f);
@@ -62,9 +61,8 @@ static void a_renewed_lease_lets_it_go_on(void **state)
     assert_int_equal(f->exit.exit_code, 5);
 }
 
-static void who_adopts_keeps_the_lease_too(void **state)
+CASE(who_adopts_keeps_the_lease_too, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "echo ready; sleep 98803");
     lease_for(f, LEASE_MS);
     fixture_start(f);
@@ -75,30 +73,12 @@ static void who_adopts_keeps_the_lease_too(void **state)
     assert_int_equal(f->exit.end, END_NODE_LOST);
 }
 
-static void an_attempt_that_comes_too_late_never_starts(void **state)
+CASE(an_attempt_that_comes_too_late_never_starts, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "echo ran");
     lease_for(f, -1);
     fixture_start(f);
     assert_int_equal(fixture_wait(f), SHEPHERD_SETTLED);
     _cleanup_close_ int fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_int_equal(spool_verdict(fd), VERDICT_NOGO);
-}
-
-#define CASE(name)                                                                                           \
-    {                                                                                                        \
-#name, name, fixture_setup, fixture_teardown, NULL                                                   \
-    }
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_step_ends_when_its_lease_does),
-        CASE(a_step_that_ignores_the_signal_is_gone_when_the_lease_ends),
-        CASE(a_renewed_lease_lets_it_go_on),
-        CASE(who_adopts_keeps_the_lease_too),
-        CASE(an_attempt_that_comes_too_late_never_starts),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

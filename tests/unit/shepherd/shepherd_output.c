@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +10,8 @@
 #include "fixture.h"
 #include "shepherd/output.h"
 #include "unit_test.h"
+
+#define CASE(name) TEST_WITH(name, fixture_setup, fixture_teardown)
 
 static char path[160];
 
@@ -27,7 +28,7 @@ static void assert_refused(const char *name, enum launch_step expected)
     assert_int_equal(step, expected);
 }
 
-static void a_new_log_belongs_to_its_user_alone(void **state)
+CASE(a_new_log_belongs_to_its_user_alone)
 {
     enum launch_step step;
     struct stat st;
@@ -39,7 +40,7 @@ static void a_new_log_belongs_to_its_user_alone(void **state)
     assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
 }
 
-static void a_named_log_has_the_mode_that_the_umask_leaves(void **state)
+CASE(a_named_log_has_the_mode_that_the_umask_leaves)
 {
     enum launch_step step;
     struct stat st;
@@ -50,7 +51,7 @@ static void a_named_log_has_the_mode_that_the_umask_leaves(void **state)
     assert_int_equal(st.st_mode & 07777, 0640);
 }
 
-static void a_named_log_is_appended_to(void **state)
+CASE(a_named_log_is_appended_to)
 {
     enum launch_step step;
     for (int i = 0; i < 2; i++) {
@@ -62,7 +63,7 @@ static void a_named_log_is_appended_to(void **state)
     assert_int_equal(st.st_size, 10);
 }
 
-static void a_default_log_makes_its_directories(void **state)
+CASE(a_default_log_makes_its_directories)
 {
     enum launch_step step;
     struct stat st;
@@ -72,7 +73,7 @@ static void a_default_log_makes_its_directories(void **state)
     assert_int_equal(st.st_mode & 07777, 0700);
 }
 
-static void a_log_of_another_instance_is_never_written_to(void **state)
+CASE(a_log_of_another_instance_is_never_written_to)
 {
     enum launch_step step;
     struct stat st;
@@ -90,7 +91,7 @@ static void a_log_of_another_instance_is_never_written_to(void **state)
     assert_int_equal(st.st_size, 0);
 }
 
-static void links_fifos_and_directories_are_refused(void **state)
+CASE(links_fifos_and_directories_are_refused)
 {
     assert_int_equal(symlink("/tmp/elsewhere", in_home(*state, "link")), 0);
     assert_refused(path, STEP_LOG);
@@ -103,7 +104,7 @@ static void links_fifos_and_directories_are_refused(void **state)
     assert_refused("/dev/zero", STEP_LOG_KIND);
 }
 
-static void another_users_file_is_refused(void **state)
+CASE(another_users_file_is_refused)
 {
     if (!is_root())
         skip();
@@ -112,26 +113,9 @@ static void another_users_file_is_refused(void **state)
     assert_refused(path, STEP_LOG_OWNER);
 }
 
-static void the_null_device_is_fine(void **state)
+CASE(the_null_device_is_fine)
 {
     enum launch_step step;
     _cleanup_close_ int fd = output_open("/dev/null", OUTPUT_NAMED, &step);
     assert_true(fd >= 0);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_new_log_belongs_to_its_user_alone),
-        CASE(a_named_log_has_the_mode_that_the_umask_leaves),
-        CASE(a_named_log_is_appended_to),
-        CASE(a_default_log_makes_its_directories),
-        CASE(a_log_of_another_instance_is_never_written_to),
-        CASE(links_fifos_and_directories_are_refused),
-        CASE(another_users_file_is_refused),
-        CASE(the_null_device_is_fine),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

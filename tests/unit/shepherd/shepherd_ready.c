@@ -17,6 +17,8 @@
 #include "shepherd/shepherd.h"
 #include "unit_test.h"
 
+#define CASE(name, f) TEST_ON(name, struct fixture *f, fixture_setup, fixture_teardown)
+
 static void tell(const struct fixture *f, const struct spool_command *command)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -68,9 +70,8 @@ static int verdict(const struct fixture *f)
     return spool_verdict(fd);
 }
 
-static void nothing_runs_before_it_is_let_go(void **state)
+CASE(nothing_runs_before_it_is_let_go, f)
 {
-    struct fixture *f = *state;
     struct launch_started ready;
     fixture_script(f, "echo ran");
     start_part(f);
@@ -86,9 +87,8 @@ static void nothing_runs_before_it_is_let_go(void **state)
     assert_string_equal(f->output, "ran\n");
 }
 
-static void one_that_was_taken_back_finds_that_out_and_ends(void **state)
+CASE(one_that_was_taken_back_finds_that_out_and_ends, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "echo ran");
     start_part(f);
     _cleanup_close_ int fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -98,9 +98,8 @@ static void one_that_was_taken_back_finds_that_out_and_ends(void **state)
     assert_int_equal(access(f->log, F_OK), 0); // it was prepared, and is empty
 }
 
-static void a_signal_that_comes_early_reaches_the_command(void **state)
+CASE(a_signal_that_comes_early_reaches_the_command, f)
 {
-    struct fixture *f = *state;
     fixture_command(f, "sleep", "1000", NULL);
     start_part(f);
     tell(f, &(struct spool_command){ .magic = SPOOL_COMMAND_MAGIC, .signal = SIGUSR1, .grace_ms = -1 });
@@ -110,9 +109,8 @@ static void a_signal_that_comes_early_reaches_the_command(void **state)
     assert_int_equal(f->exit.signal, SIGUSR1);
 }
 
-static void what_cannot_be_prepared_is_told_without_waiting(void **state)
+CASE(what_cannot_be_prepared_is_told_without_waiting, f)
 {
-    struct fixture *f = *state;
     f->spec.is_gated = true;
     free(f->spec.cwd);
     f->spec.cwd = xstrdup("/nowhere");
@@ -121,10 +119,9 @@ static void what_cannot_be_prepared_is_told_without_waiting(void **state)
     assert_int_equal(f->exit.is_executed, 0);
 }
 
-static void the_first_rank_says_a_port_that_is_free_and_is_told_the_same(void **state)
+CASE(the_first_rank_says_a_port_that_is_free_and_is_told_the_same, f)
 {
-    struct fixture *f = *state;
-    struct meeting mine;
+    _cleanup_(meeting_close) struct meeting mine;
     char expected[32];
     meeting_init(&mine);
     meeting_reserve(&mine, 29960);
@@ -139,12 +136,10 @@ static void the_first_rank_says_a_port_that_is_free_and_is_told_the_same(void **
     (void)snprintf(expected, sizeof(expected), "%u %u\n", port, port);
     assert_string_equal(f->output, expected);
     assert_int_equal(port_said(f, SPOOL_STARTED), port);
-    meeting_close(&mine);
 }
 
-static void another_rank_is_told_the_port_of_the_first(void **state)
+CASE(another_rank_is_told_the_port_of_the_first, f)
 {
-    struct fixture *f = *state;
     expect_port(f);
     start_part(f);
     assert_int_equal(port_said(f, SPOOL_READY), 0);
@@ -153,9 +148,8 @@ static void another_rank_is_told_the_port_of_the_first(void **state)
     assert_string_equal(f->output, "29777 29777\n");
 }
 
-static void a_setup_cannot_change_the_port(void **state)
+CASE(a_setup_cannot_change_the_port, f)
 {
-    struct fixture *f = *state;
     expect_port(f);
     f->spec.setup = xstrdup("echo $MASTER_PORT; export MASTER_PORT=2");
     f->spec.shell = xstrdup("/bin/sh");
@@ -165,9 +159,8 @@ static void a_setup_cannot_change_the_port(void **state)
     assert_string_equal(f->output, "29777\n29777 29777\n");
 }
 
-static void a_command_that_is_missing_is_told_before_it_is_ready(void **state)
+CASE(a_command_that_is_missing_is_told_before_it_is_ready, f)
 {
-    struct fixture *f = *state;
     fixture_command(f, "no-such-command", NULL);
     f->spec.is_gated = true;
     fixture_run(f);
@@ -177,9 +170,8 @@ static void a_command_that_is_missing_is_told_before_it_is_ready(void **state)
     assert_string_equal(f->exit.text, "cannot execute no-such-command: No such file or directory");
 }
 
-static void a_command_that_a_setup_may_bring_is_not_looked_for(void **state)
+CASE(a_command_that_a_setup_may_bring_is_not_looked_for, f)
 {
-    struct fixture *f = *state;
     fixture_command(f, "brought-by-setup", NULL);
     f->spec.setup = xstrdup("printf '#!/bin/sh\\necho here\\n' > brought-by-setup; "
                             "chmod 755 brought-by-setup; PATH=.:$PATH");
@@ -190,9 +182,8 @@ static void a_command_that_a_setup_may_bring_is_not_looked_for(void **state)
     assert_string_equal(f->output, "here\n");
 }
 
-static void a_shepherd_that_dies_while_it_waits_leaves_no_verdict(void **state)
+CASE(a_shepherd_that_dies_while_it_waits_leaves_no_verdict, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "echo ran");
     start_part(f);
     fixture_kill_shepherd(f);
@@ -210,9 +201,8 @@ static void start_prepared(struct fixture *f)
     assert_int_equal(access(f->log, F_OK), -1); // the job before may still write where it looks
 }
 
-static void a_prepared_job_opens_its_files_when_it_is_let_go(void **state)
+CASE(a_prepared_job_opens_its_files_when_it_is_let_go, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "echo ran");
     start_prepared(f);
     let_go(f);
@@ -221,9 +211,8 @@ static void a_prepared_job_opens_its_files_when_it_is_let_go(void **state)
     assert_string_equal(f->output, "ran\n");
 }
 
-static void a_prepared_job_that_is_taken_back_has_opened_nothing(void **state)
+CASE(a_prepared_job_that_is_taken_back_has_opened_nothing, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "echo ran");
     start_prepared(f);
     _cleanup_close_ int fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -233,9 +222,8 @@ static void a_prepared_job_that_is_taken_back_has_opened_nothing(void **state)
     assert_int_equal(access(f->log, F_OK), -1);
 }
 
-static void a_prepared_job_whose_directory_is_gone_fails_when_it_is_let_go(void **state)
+CASE(a_prepared_job_whose_directory_is_gone_fails_when_it_is_let_go, f)
 {
-    struct fixture *f = *state;
     free(f->spec.cwd);
     f->spec.cwd = xstrdup("/nowhere");
     start_prepared(f);
@@ -245,9 +233,8 @@ static void a_prepared_job_whose_directory_is_gone_fails_when_it_is_let_go(void 
     assert_int_equal(f->exit.is_executed, 0);
 }
 
-static void a_prepared_job_whose_init_is_killed_has_no_verdict(void **state)
+CASE(a_prepared_job_whose_init_is_killed_has_no_verdict, f)
 {
-    struct fixture *f = *state;
     struct launch_started ready;
     fixture_script(f, "echo ran");
     start_prepared(f);
@@ -257,27 +244,4 @@ static void a_prepared_job_whose_init_is_killed_has_no_verdict(void **state)
     record_clear(&launch_started_record, &ready);
     assert_int_equal(fixture_wait(f), SHEPHERD_WITHDRAWN);
     assert_int_equal(verdict(f), VERDICT_NONE);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(nothing_runs_before_it_is_let_go),
-        CASE(one_that_was_taken_back_finds_that_out_and_ends),
-        CASE(a_signal_that_comes_early_reaches_the_command),
-        CASE(a_prepared_job_opens_its_files_when_it_is_let_go),
-        CASE(a_prepared_job_that_is_taken_back_has_opened_nothing),
-        CASE(a_prepared_job_whose_directory_is_gone_fails_when_it_is_let_go),
-        CASE(a_prepared_job_whose_init_is_killed_has_no_verdict),
-        CASE(what_cannot_be_prepared_is_told_without_waiting),
-        CASE(the_first_rank_says_a_port_that_is_free_and_is_told_the_same),
-        CASE(another_rank_is_told_the_port_of_the_first),
-        CASE(a_setup_cannot_change_the_port),
-        CASE(a_command_that_is_missing_is_told_before_it_is_ready),
-        CASE(a_command_that_a_setup_may_bring_is_not_looked_for),
-        CASE(a_shepherd_that_dies_while_it_waits_leaves_no_verdict),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

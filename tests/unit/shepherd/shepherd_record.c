@@ -102,7 +102,7 @@ static const struct expectation expectations[] = {
         "cannot enter the cgroups that limit the job: No such file or directory" },
 };
 
-static void every_ending_is_judged_rightly(void **state)
+TEST(every_ending_is_judged_rightly)
 {
     struct shepherd shepherd = { .log_fd = -1,
         .spec = { .id.job = 7, .token = 5, .memory_limit = 64U << 20, .pids_max = 30 } };
@@ -138,7 +138,7 @@ int __wrap_fsync(int fd)
 }
 
 /* Nothing else is left of the attempt after a power failure. */
-static void a_record_that_the_spool_does_not_take_is_copied_to_disk(void **state)
+TEST(a_record_that_the_spool_does_not_take_is_copied_to_disk)
 {
     char place[] = "/tmp/mgpu-record-XXXXXX";
     struct shepherd shepherd = { .name = "7.1.0.0",
@@ -163,13 +163,4 @@ static void a_record_that_the_spool_does_not_take_is_copied_to_disk(void **state
     (void)close(shepherd.exit_copy_fd);
     (void)rmdir(place);
     buffer_clear(&shepherd.record);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_ending_is_judged_rightly),
-        cmocka_unit_test(a_record_that_the_spool_does_not_take_is_copied_to_disk),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

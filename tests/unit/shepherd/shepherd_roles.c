@@ -16,6 +16,8 @@
 #include "shepherd/processes/roll.h"
 #include "unit_test.h"
 
+#define CASE(name, f) TEST_ON(name, struct fixture *f, fixture_setup, fixture_teardown)
+
 static void on_signal(int number)
 {
 }
@@ -144,7 +146,7 @@ static void end_family(const struct family *family)
         (void)waitpid(-1, NULL, 0); // orphans come to us
 }
 
-static void a_wrapper_holds_and_a_reader_reads_what_a_handler_writes(void **state)
+TEST(a_wrapper_holds_and_a_reader_reads_what_a_handler_writes)
 {
     void (*const ways[])(void) = { handle_term, block_term };
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
@@ -163,7 +165,7 @@ static void a_wrapper_holds_and_a_reader_reads_what_a_handler_writes(void **stat
     }
 }
 
-static void who_ignores_a_signal_needs_nobody(void **state)
+TEST(who_ignores_a_signal_needs_nobody)
 {
     struct family family;
     start_family(&family, NULL, ignore_term);
@@ -174,7 +176,7 @@ static void who_ignores_a_signal_needs_nobody(void **state)
     end_family(&family);
 }
 
-static void who_catches_all_signals_counts_only_where_nobody_below_does(void **state)
+TEST(who_catches_all_signals_counts_only_where_nobody_below_does)
 {
     struct family family;
     start_family(&family, catch_all, handle_term_alone);
@@ -184,7 +186,7 @@ static void who_catches_all_signals_counts_only_where_nobody_below_does(void **s
     end_family(&family);
 }
 
-static void who_was_held_is_done_when_no_handler_is_left_below(void **state)
+TEST(who_was_held_is_done_when_no_handler_is_left_below)
 {
     struct family family;
     int status;
@@ -218,7 +220,7 @@ static void handle_term_as_program(void)
     handle_term();
 }
 
-static void launchers_that_would_kill_count_as_if_they_did_not_handle_it(void **state)
+TEST(launchers_that_would_kill_count_as_if_they_did_not_handle_it)
 {
     static const struct {
         const char *name;
@@ -236,7 +238,7 @@ static void launchers_that_would_kill_count_as_if_they_did_not_handle_it(void **
     }
 }
 
-static void some_signals_are_for_everybody(void **state)
+TEST(some_signals_are_for_everybody)
 {
     static const int everybodys[] = { SIGKILL, SIGSTOP, SIGCONT, SIGCHLD, SIGWINCH, 0, 34, 64 };
     static const int handlers[] = { SIGTERM, SIGHUP, SIGINT, SIGUSR1, SIGUSR2, SIGALRM, 31 };
@@ -246,7 +248,7 @@ static void some_signals_are_for_everybody(void **state)
         assert_true(roles_matter(handlers[i]));
 }
 
-static void a_roll_counts_processes_and_names_each_program_once(void **state)
+TEST(a_roll_counts_processes_and_names_each_program_once)
 {
     struct roll roll = { 0 };
     char text[ROLL_NAMES_MAX + 32];
@@ -270,9 +272,8 @@ static void a_roll_counts_processes_and_names_each_program_once(void **state)
 }
 
 /* A step whose shell would go on with its next command if it were only spared. */
-static void a_held_shell_does_not_go_on(void **state)
+CASE(a_held_shell_does_not_go_on, f)
 {
-    struct fixture *f = *state;
     fixture_script(f,
         "(trap 'sleep 0.3; echo saved; exit 0' TERM; echo ready; while :; do sleep 0.05; done); "
         "echo went on; exit 9");
@@ -288,9 +289,8 @@ static void a_held_shell_does_not_go_on(void **state)
 }
 
 /* On a terminal, the death of the leader of the session would hang up the program. */
-static void the_signal_comes_to_the_shell_last(void **state)
+CASE(the_signal_comes_to_the_shell_last, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "(trap 'echo first; sleep 0.3; kill -0 $PPID && echo alive; exit 0' TERM; echo ready; "
                       "while :; do sleep 0.05; done); true");
     fixture_start(f);
@@ -302,17 +302,6 @@ static void the_signal_comes_to_the_shell_last(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_wrapper_holds_and_a_reader_reads_what_a_handler_writes),
-        cmocka_unit_test(who_ignores_a_signal_needs_nobody),
-        cmocka_unit_test(who_catches_all_signals_counts_only_where_nobody_below_does),
-        cmocka_unit_test(who_was_held_is_done_when_no_handler_is_left_below),
-        cmocka_unit_test(launchers_that_would_kill_count_as_if_they_did_not_handle_it),
-        cmocka_unit_test(some_signals_are_for_everybody),
-        cmocka_unit_test(a_roll_counts_processes_and_names_each_program_once),
-        cmocka_unit_test_setup_teardown(a_held_shell_does_not_go_on, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(the_signal_comes_to_the_shell_last, fixture_setup, fixture_teardown),
-    };
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run(NULL, NULL);
 }

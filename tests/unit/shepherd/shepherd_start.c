@@ -22,6 +22,8 @@
 #include "shepherd/shepherd.h"
 #include "unit_test.h"
 
+#define CASE(name, f) TEST_ON(name, struct fixture *f, fixture_setup_cgroup, fixture_teardown)
+
 #define DEADLINE_MS 20000
 
 static int write_word(const char *directory, const char *file, const char *word)
@@ -63,9 +65,8 @@ static void assert_nothing_is_left(struct fixture *f)
     assert_int_equal(confine_cgroup2.is_populated(f->cells, &f->id), 0);
 }
 
-static void a_start_that_is_not_prepared_in_time_is_given_back_and_leaves_no_process(void **state)
+CASE(a_start_that_is_not_prepared_in_time_is_given_back_and_leaves_no_process, f)
 {
-    struct fixture *f = *state;
     freeze_cell(f);
     f->spec.start_ms = 200;
     fixture_run(f);
@@ -76,9 +77,8 @@ static void a_start_that_is_not_prepared_in_time_is_given_back_and_leaves_no_pro
     assert_nothing_is_left(f);
 }
 
-static void an_attempt_that_is_taken_back_ends_with_an_init_that_stands_still(void **state)
+CASE(an_attempt_that_is_taken_back_ends_with_an_init_that_stands_still, f)
 {
-    struct fixture *f = *state;
     const struct spool_command go = { .magic = SPOOL_GO_MAGIC, .grace_ms = -1 };
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     (void)snprintf(address.sun_path, sizeof(address.sun_path), "%.90s/" SPOOL_CTL, f->dir);
@@ -121,7 +121,7 @@ static void leave_small_cgroup(const char *path)
     assert_int_equal(write_word(above, "cgroup.procs", number), 0);
 }
 
-static void a_shortage_of_processes_that_passes_is_not_noticed(void **state)
+TEST_WITH(a_shortage_of_processes_that_passes_is_not_noticed, fixture_setup, fixture_teardown)
 {
     struct fixture *f = *state;
     _cleanup_free_ char *cgroup = enter_small_cgroup();
@@ -138,7 +138,7 @@ static void a_shortage_of_processes_that_passes_is_not_noticed(void **state)
 }
 
 /* That nothing was executed is proved, so that the controller may try it again. */
-static void a_shortage_of_processes_that_stays_gives_the_attempt_back(void **state)
+TEST_WITH(a_shortage_of_processes_that_stays_gives_the_attempt_back, fixture_setup, fixture_teardown)
 {
     struct fixture *f = *state;
     _cleanup_free_ char *cgroup = enter_small_cgroup();
@@ -153,20 +153,4 @@ static void a_shortage_of_processes_that_stays_gives_the_attempt_back(void **sta
     assert_non_null(strstr(f->exit.text, "Resource temporarily unavailable"));
     assert_int_equal(fixture_reap(f), SHEPHERD_DONE);
     assert_int_equal(rmdir(cgroup), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(
-            a_start_that_is_not_prepared_in_time_is_given_back_and_leaves_no_process, fixture_setup_cgroup,
-            fixture_teardown),
-        cmocka_unit_test_setup_teardown(an_attempt_that_is_taken_back_ends_with_an_init_that_stands_still,
-            fixture_setup_cgroup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(
-            a_shortage_of_processes_that_passes_is_not_noticed, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(
-            a_shortage_of_processes_that_stays_gives_the_attempt_back, fixture_setup, fixture_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

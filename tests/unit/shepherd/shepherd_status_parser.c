@@ -13,12 +13,14 @@ static int empty(void **state)
     return 0;
 }
 
+#define CASE(name) TEST_WITH(name, empty, NULL)
+
 static bool add(const char *text)
 {
     return status_parser_add(&said, 1000, text, strlen(text));
 }
 
-static void the_latest_of_each_kind_stands(void **state)
+CASE(the_latest_of_each_kind_stands)
 {
     assert_false(add("PROGRESS=0.1\nSTATUS=epoch 1\nPROGRESS=20%\r\nSTATUS=epoch 2 \n"));
     assert_int_equal(said.latest.has_progress, 1);
@@ -31,7 +33,7 @@ static void the_latest_of_each_kind_stands(void **state)
     assert_string_equal(said.latest.status, "");
 }
 
-static void a_line_may_come_byte_by_byte(void **state)
+CASE(a_line_may_come_byte_by_byte)
 {
     const char *text = "PROGRESS=0.5\nCHECKPOINTED\n";
     size_t n_checkpoints = 0;
@@ -41,7 +43,7 @@ static void a_line_may_come_byte_by_byte(void **state)
     assert_int_equal(said.latest.progress_ppm, 500000);
 }
 
-static void the_last_line_needs_no_newline(void **state)
+CASE(the_last_line_needs_no_newline)
 {
     assert_false(add("CHECKPOINTED"));
     assert_true(status_parser_end(&said, 9));
@@ -50,7 +52,7 @@ static void the_last_line_needs_no_newline(void **state)
     assert_int_equal(said.latest.checkpointed_ms, 9);
 }
 
-static void junk_changes_nothing(void **state)
+CASE(junk_changes_nothing)
 {
     static const char nul[] = "STATUS=a\0b\nCHECKPOINTED\0\n";
     assert_false(add(
@@ -64,7 +66,7 @@ static void junk_changes_nothing(void **state)
     assert_int_equal(said.latest.progress_ppm, 500000);
 }
 
-static void a_line_that_is_too_long_is_passed_over_and_the_next_one_is_not(void **state)
+CASE(a_line_that_is_too_long_is_passed_over_and_the_next_one_is_not)
 {
     static char text[3 * STATUS_LINE_MAX];
     memset(text, 'x', sizeof(text));
@@ -86,7 +88,7 @@ static void a_line_that_is_too_long_is_passed_over_and_the_next_one_is_not(void 
     assert_string_equal(said.latest.status, "fits");
 }
 
-static void a_long_status_is_cut_between_characters(void **state)
+CASE(a_long_status_is_cut_between_characters)
 {
     char line[512] = "STATUS=";
     for (size_t i = 0; i < 100; i++)
@@ -103,7 +105,7 @@ static void a_long_status_is_cut_between_characters(void **state)
     assert_string_equal(said.latest.status, "ab");
 }
 
-static void a_flood_leaves_the_last_word(void **state)
+CASE(a_flood_leaves_the_last_word)
 {
     char line[64];
     for (int i = 0; i <= 100000; i++) {
@@ -112,20 +114,4 @@ static void a_flood_leaves_the_last_word(void **state)
     }
     assert_int_equal(said.latest.progress_ppm, 1000000);
     assert_string_equal(said.latest.status, "100000");
-}
-
-#define CASE(name) cmocka_unit_test_setup(name, empty)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(the_latest_of_each_kind_stands),
-        CASE(a_line_may_come_byte_by_byte),
-        CASE(the_last_line_needs_no_newline),
-        CASE(junk_changes_nothing),
-        CASE(a_line_that_is_too_long_is_passed_over_and_the_next_one_is_not),
-        CASE(a_long_status_is_cut_between_characters),
-        CASE(a_flood_leaves_the_last_word),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

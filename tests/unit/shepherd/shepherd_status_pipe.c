@@ -34,6 +34,8 @@ static int setup(void **state)
     return r;
 }
 
+#define CASE(name, f) TEST_ON(name, struct fixture *f, setup, fixture_teardown)
+
 static struct spool_report read_said(const struct fixture *f)
 {
     struct spool_report said = { 0 };
@@ -42,9 +44,8 @@ static struct spool_report read_said(const struct fixture *f)
     return said;
 }
 
-static void what_the_job_says_is_in_the_spool_at_its_end(void **state)
+CASE(what_the_job_says_is_in_the_spool_at_its_end, f)
 {
-    struct fixture *f = *state;
     struct stat st;
     fixture_script(f, "echo PROGRESS=0.5 > $MGPU_NOTIFY; printf 'STATUS=last' > $MGPU_NOTIFY");
     fixture_run(f);
@@ -58,26 +59,23 @@ static void what_the_job_says_is_in_the_spool_at_its_end(void **state)
     assert_int_equal(access(f->spec.say_pipe, F_OK), -1);
 }
 
-static void a_job_that_reports_nothing_has_no_file(void **state)
+CASE(a_job_that_reports_nothing_has_no_file, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "true");
     fixture_run(f);
     _cleanup_free_ char *path = xasprintf("%s/" SPOOL_REPORT, f->dir);
     assert_int_equal(access(path, F_OK), -1);
 }
 
-static void the_job_has_no_descriptor_of_the_pipe(void **state)
+CASE(the_job_has_no_descriptor_of_the_pipe, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "ls -l /proc/self/fd | grep -c notify");
     fixture_run(f);
     assert_string_equal(f->output, "0\n");
 }
 
-static void a_pipe_that_cannot_be_made_gives_the_job_back(void **state)
+CASE(a_pipe_that_cannot_be_made_gives_the_job_back, f)
 {
-    struct fixture *f = *state;
     assert_int_equal(rmdir(pipes), 0);
     fixture_run(f);
     assert_int_equal(f->exit.end, END_UNKNOWN);
@@ -86,18 +84,16 @@ static void a_pipe_that_cannot_be_made_gives_the_job_back(void **state)
     assert_non_null(strstr(f->exit.text, "MGPU_NOTIFY"));
 }
 
-static void one_that_is_left_from_before_is_replaced(void **state)
+CASE(one_that_is_left_from_before_is_replaced, f)
 {
-    struct fixture *f = *state;
     int fd = open(f->spec.say_pipe, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     assert_true(fd >= 0);
     (void)close(fd);
-    what_the_job_says_is_in_the_spool_at_its_end(state);
+    what_the_job_says_is_in_the_spool_at_its_end(f);
 }
 
-static void a_job_that_saves_its_work_is_ended_at_once(void **state)
+CASE(a_job_that_saves_its_work_is_ended_at_once, f)
 {
-    struct fixture *f = *state;
     fixture_script(
         f, "trap 'echo CHECKPOINTED > $MGPU_NOTIFY' USR1; echo ready; while :; do sleep 98801 & wait; done");
     fixture_start(f);
@@ -111,9 +107,8 @@ static void a_job_that_saves_its_work_is_ended_at_once(void **state)
     assert_int_equal(fixture_count_sleepers(f, "98801"), 0);
 }
 
-static void a_job_that_does_not_is_ended_after_the_grace(void **state)
+CASE(a_job_that_does_not_is_ended_after_the_grace, f)
 {
-    struct fixture *f = *state;
     fixture_script(f,
         "trap '' USR1; echo CHECKPOINTED > $MGPU_NOTIFY; echo ready; while :; do sleep 98802 & wait; done");
     fixture_start(f);
@@ -127,9 +122,8 @@ static void a_job_that_does_not_is_ended_after_the_grace(void **state)
 }
 
 /* The report is in the pipe when the stop is repeated: it was written after the first one. */
-static void a_repeated_stop_loses_no_report(void **state)
+CASE(a_repeated_stop_loses_no_report, f)
 {
-    struct fixture *f = *state;
     fixture_script(f,
         "trap 'echo told; until [ -e go ]; do sleep 0.01; done; trap \"\" USR1;"
         " echo CHECKPOINTED > $MGPU_NOTIFY; echo said' USR1; echo ready; while :; do sleep 0.01; done");
@@ -147,9 +141,8 @@ static void a_repeated_stop_loses_no_report(void **state)
     assert_true(clock_boot_ms() - before < 10000);
 }
 
-static void a_plain_stop_waits_for_no_word(void **state)
+CASE(a_plain_stop_waits_for_no_word, f)
 {
-    struct fixture *f = *state;
     fixture_script(
         f, "trap 'echo CHECKPOINTED > $MGPU_NOTIFY' TERM; echo ready; while :; do sleep 98803 & wait; done");
     fixture_start(f);
@@ -160,9 +153,8 @@ static void a_plain_stop_waits_for_no_word(void **state)
     assert_true(clock_boot_ms() - before >= 300);
 }
 
-static void the_warning_before_the_limit_begins_the_stop(void **state)
+CASE(the_warning_before_the_limit_begins_the_stop, f)
 {
-    struct fixture *f = *state;
     f->spec.time_limit_ms = 15000;
     f->spec.warn_signal = SIGUSR1;
     f->spec.warn_before_ms = 14000;
@@ -173,9 +165,8 @@ static void the_warning_before_the_limit_begins_the_stop(void **state)
     assert_true(f->exit.run_ms < 13000);
 }
 
-static void one_that_saves_and_leaves_has_ended_by_its_limit_too(void **state)
+CASE(one_that_saves_and_leaves_has_ended_by_its_limit_too, f)
 {
-    struct fixture *f = *state;
     f->spec.time_limit_ms = 15000;
     f->spec.warn_signal = SIGUSR1;
     f->spec.warn_before_ms = 14000;
@@ -186,9 +177,8 @@ static void one_that_saves_and_leaves_has_ended_by_its_limit_too(void **state)
     assert_int_equal(f->exit.end, END_TIME_LIMIT);
 }
 
-static void at_the_limit_itself_it_is_told(void **state)
+CASE(at_the_limit_itself_it_is_told, f)
 {
-    struct fixture *f = *state;
     f->spec.time_limit_ms = 1000;
     f->spec.grace_ms = 15000;
     f->spec.is_requeued_at_limit = true;
@@ -199,9 +189,8 @@ static void at_the_limit_itself_it_is_told(void **state)
 }
 
 /* The init keeps the pipe open: reports of that time are in it. */
-static void nothing_is_lost_between_two_shepherds(void **state)
+CASE(nothing_is_lost_between_two_shepherds, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "trap 'exit 0' USR1; echo STATUS=first > $MGPU_NOTIFY; echo ready;"
                       "until [ -e go ]; do sleep 0.01; done;"
                       "echo PROGRESS=0.75 > $MGPU_NOTIFY; echo told; while :; do sleep 0.01; done");
@@ -219,9 +208,8 @@ static void nothing_is_lost_between_two_shepherds(void **state)
 }
 
 /* Who adopts it is not told of the stop here: the spool says that the job was. */
-static void a_word_said_between_two_shepherds_ends_the_stop(void **state)
+CASE(a_word_said_between_two_shepherds_ends_the_stop, f)
 {
-    struct fixture *f = *state;
     fixture_script(f,
         "trap 'echo told; until [ -e go ]; do sleep 0.01; done;"
         " echo CHECKPOINTED > $MGPU_NOTIFY; echo said' USR1; echo ready; while :; do sleep 0.01; done");
@@ -240,11 +228,10 @@ static void a_word_said_between_two_shepherds_ends_the_stop(void **state)
 
 /* --- the reading itself --- */
 
-static void a_flood_is_read_in_turns_with_rests_between(void **state)
+CASE(a_flood_is_read_in_turns_with_rests_between, f)
 {
-    struct fixture *f = *state;
     static char lines[4096];
-    struct status_pipe status_pipe;
+    _cleanup_(status_pipe_close) struct status_pipe status_pipe;
     struct launch_spec spec = { .uid = geteuid(), .gid = getegid(), .say_pipe = f->spec.say_pipe };
     _cleanup_close_ int spool_fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     status_pipe_init(&status_pipe);
@@ -264,29 +251,4 @@ static void a_flood_is_read_in_turns_with_rests_between(void **state)
     assert_true(write(writer, "CHECKPOINTED\n", 13) == 13);
     assert_true(status_pipe_drain(&status_pipe));
     assert_false(status_pipe_drain(&status_pipe));
-    status_pipe_close(&status_pipe);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(what_the_job_says_is_in_the_spool_at_its_end),
-        CASE(a_job_that_reports_nothing_has_no_file),
-        CASE(the_job_has_no_descriptor_of_the_pipe),
-        CASE(a_pipe_that_cannot_be_made_gives_the_job_back),
-        CASE(one_that_is_left_from_before_is_replaced),
-        CASE(a_job_that_saves_its_work_is_ended_at_once),
-        CASE(a_job_that_does_not_is_ended_after_the_grace),
-        CASE(a_repeated_stop_loses_no_report),
-        CASE(a_plain_stop_waits_for_no_word),
-        CASE(the_warning_before_the_limit_begins_the_stop),
-        CASE(one_that_saves_and_leaves_has_ended_by_its_limit_too),
-        CASE(at_the_limit_itself_it_is_told),
-        CASE(nothing_is_lost_between_two_shepherds),
-        CASE(a_word_said_between_two_shepherds_ends_the_stop),
-        CASE(a_flood_is_read_in_turns_with_rests_between),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
 #include "shepherd/steps.h"
 #include "unit_test.h"
 
-static void every_step_makes_a_sentence(void **state)
+TEST(every_step_makes_a_sentence)
 {
     struct launch_spec spec = { .uid = 1001, .cwd = (char[]){ "/data" } };
     for (int step = STEP_NONE; step < STEPS; step++) {
@@ -15,7 +15,7 @@ static void every_step_makes_a_sentence(void **state)
     }
 }
 
-static void the_sentence_names_the_object(void **state)
+TEST(the_sentence_names_the_object)
 {
     char text[256];
     struct launch_spec spec = { .uid = 1001, .cwd = (char[]){ "/data" } };
@@ -27,21 +27,11 @@ static void the_sentence_names_the_object(void **state)
     assert_string_equal(text, "the log /dev/tty is not a regular file");
 }
 
-static void exit_codes_are_those_of_a_shell(void **state)
+TEST(exit_codes_are_those_of_a_shell)
 {
     assert_int_equal(step_exit_code(STEP_EXEC, ENOENT), 127);
     assert_int_equal(step_exit_code(STEP_EXEC, ENOTDIR), 127);
     assert_int_equal(step_exit_code(STEP_EXEC, EACCES), 126);
     assert_int_equal(step_exit_code(STEP_EXEC, ENOEXEC), 126);
     assert_int_equal(step_exit_code(STEP_CWD, ENOENT), 125);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_step_makes_a_sentence),
-        cmocka_unit_test(the_sentence_names_the_object),
-        cmocka_unit_test(exit_codes_are_those_of_a_shell),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

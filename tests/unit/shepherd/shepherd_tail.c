@@ -10,6 +10,8 @@
 #include "shepherd/tail.h"
 #include "unit_test.h"
 
+#define CASE(name, f) TEST_ON(name, struct fixture *f, fixture_setup, fixture_teardown)
+
 static char text[TAIL_SIZE];
 
 /* A log as the command has it: it cannot be read through that descriptor. */
@@ -21,9 +23,9 @@ static int open_log(const struct fixture *f, const char *bytes, size_t length)
     return fd;
 }
 
-static void a_short_log_is_read_whole(void **state)
+CASE(a_short_log_is_read_whole, f)
 {
-    _cleanup_close_ int fd = open_log(*state, "one\ntwo", 7);
+    _cleanup_close_ int fd = open_log(f, "one\ntwo", 7);
     assert_int_equal(tail_read(fd, 0, text), 7);
     assert_string_equal(text, "one\ntwo");
     assert_int_equal(tail_read(fd, 4, text), 3);
@@ -31,30 +33,29 @@ static void a_short_log_is_read_whole(void **state)
     assert_int_equal(tail_read(fd, 7, text), 0);
 }
 
-static void a_log_of_exactly_the_space_loses_nothing(void **state)
+CASE(a_log_of_exactly_the_space_loses_nothing, f)
 {
     char bytes[USAGE_TAIL_MAX + 1];
     memset(bytes, 'a', sizeof(bytes));
     bytes[0] = '\n';
-    _cleanup_close_ int fd = open_log(*state, bytes, sizeof(bytes));
+    _cleanup_close_ int fd = open_log(f, bytes, sizeof(bytes));
     assert_int_equal(tail_read(fd, 0, text), USAGE_TAIL_MAX);
     assert_int_equal(tail_read(fd, 1, text), USAGE_TAIL_MAX);
 }
 
-static void a_line_that_is_too_long_is_cut_between_characters(void **state)
+CASE(a_line_that_is_too_long_is_cut_between_characters, f)
 {
     char bytes[3 * USAGE_TAIL_MAX];
     for (size_t i = 0; i < sizeof(bytes); i += 2)
         memcpy(bytes + i, "\xc3\xa4", 2);
-    _cleanup_close_ int fd = open_log(*state, bytes, sizeof(bytes));
+    _cleanup_close_ int fd = open_log(f, bytes, sizeof(bytes));
     size_t length = tail_read(fd, 0, text);
     assert_in_range(length, USAGE_TAIL_MAX - 3, USAGE_TAIL_MAX);
     assert_memory_equal(text, "\xc3\xa4", 2);
 }
 
-static void without_its_init_it_is_read_as_the_user(void **state)
+CASE(without_its_init_it_is_read_as_the_user, f)
 {
-    const struct fixture *f = *state;
     _cleanup_close_ int fd = open_log(f, "before\nlast words\n", 18);
     struct shepherd shepherd = { .spool_fd = -1,
         .lock_fd = -1,
@@ -77,22 +78,21 @@ static void without_its_init_it_is_read_as_the_user(void **state)
     assert_string_equal(text, "");
 }
 
-static void a_zero_in_it_does_not_end_it(void **state)
+CASE(a_zero_in_it_does_not_end_it, f)
 {
-    _cleanup_close_ int fd = open_log(*state, "a\0b\n", 4);
+    _cleanup_close_ int fd = open_log(f, "a\0b\n", 4);
     assert_int_equal(tail_read(fd, 0, text), 4);
     assert_string_equal(text, "a?b\n");
 }
 
-static void a_log_that_the_job_cut_short_is_read_from_its_start(void **state)
+CASE(a_log_that_the_job_cut_short_is_read_from_its_start, f)
 {
-    _cleanup_close_ int fd = open_log(*state, "new\n", 4);
+    _cleanup_close_ int fd = open_log(f, "new\n", 4);
     assert_int_equal(tail_read(fd, 1000, text), 4);
 }
 
-static void what_is_no_file_or_was_locked_up_has_no_tail(void **state)
+CASE(what_is_no_file_or_was_locked_up_has_no_tail, f)
 {
-    const struct fixture *f = *state;
     _cleanup_close_ int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     assert_int_equal(tail_read(null, 0, text), 0);
     if (is_root())
@@ -102,29 +102,11 @@ static void what_is_no_file_or_was_locked_up_has_no_tail(void **state)
     assert_int_equal(tail_read(fd, 0, text), 0);
 }
 
-static void a_log_that_was_renamed_is_still_read(void **state)
+CASE(a_log_that_was_renamed_is_still_read, f)
 {
-    const struct fixture *f = *state;
     _cleanup_close_ int fd = open_log(f, "mine\n", 5);
     assert_int_equal(unlink(f->log), 0);
     assert_int_equal(symlink("/etc/passwd", f->log), 0);
     assert_int_equal(tail_read(fd, 0, text), 5);
     assert_string_equal(text, "mine\n");
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_short_log_is_read_whole),
-        CASE(a_log_of_exactly_the_space_loses_nothing),
-        CASE(a_line_that_is_too_long_is_cut_between_characters),
-        CASE(without_its_init_it_is_read_as_the_user),
-        CASE(a_zero_in_it_does_not_end_it),
-        CASE(a_log_that_the_job_cut_short_is_read_from_its_start),
-        CASE(what_is_no_file_or_was_locked_up_has_no_tail),
-        CASE(a_log_that_was_renamed_is_still_read),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

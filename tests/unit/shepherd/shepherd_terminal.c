@@ -19,6 +19,8 @@
 #include "job/state.h"
 #include "unit_test.h"
 
+#define CASE(name, f) TEST_ON(name, struct fixture *f, fixture_setup, fixture_teardown)
+
 #define TIMEOUT_MS 20000
 
 struct view {
@@ -127,9 +129,8 @@ static void start_on_terminal(struct fixture *f, const char *script)
     fixture_await(f, "started");
 }
 
-static void a_step_has_a_terminal_of_the_size_asked_for(void **state)
+CASE(a_step_has_a_terminal_of_the_size_asked_for, f)
 {
-    struct fixture *f = *state;
     f->spec.is_tty = true;
     f->spec.tty_rows = 7;
     f->spec.tty_columns = 70;
@@ -142,9 +143,8 @@ static void a_step_has_a_terminal_of_the_size_asked_for(void **state)
     assert_string_equal(f->exit.tail, f->output);
 }
 
-static void a_viewer_sees_types_and_hears_the_end(void **state)
+CASE(a_viewer_sees_types_and_hears_the_end, f)
 {
-    struct fixture *f = *state;
     struct view view;
     start_on_terminal(f, "echo ready; read word; stty size; echo \"<$word>\"; exit 9");
     view_open(f, &view, 0, false);
@@ -158,9 +158,8 @@ static void a_viewer_sees_types_and_hears_the_end(void **state)
     fixture_finish(f);
 }
 
-static void who_only_looks_types_nothing_and_sets_no_size(void **state)
+CASE(who_only_looks_types_nothing_and_sets_no_size, f)
 {
-    struct fixture *f = *state;
     struct view watcher, typist;
     start_on_terminal(f, "echo ready; read word; stty size; echo \"<$word>\"");
     view_open(f, &typist, 0, false);
@@ -179,9 +178,8 @@ static void who_only_looks_types_nothing_and_sets_no_size(void **state)
     fixture_finish(f);
 }
 
-static void a_late_viewer_begins_at_a_line_of_the_last_screen(void **state)
+CASE(a_late_viewer_begins_at_a_line_of_the_last_screen, f)
 {
-    struct fixture *f = *state;
     struct view view;
     start_on_terminal(f, "seq -w 1 9999; echo ready; read word");
     fixture_await_output(f, "ready");
@@ -197,10 +195,9 @@ static void a_late_viewer_begins_at_a_line_of_the_last_screen(void **state)
 }
 
 /* 8 MB are more than everything in between holds. */
-static void a_viewer_who_does_not_read_stops_nothing_and_misses_nothing(void **state)
+CASE(a_viewer_who_does_not_read_stops_nothing_and_misses_nothing, f)
 {
-    struct fixture *f = *state;
-    struct view view;
+    _cleanup_(view_close) struct view view;
     start_on_terminal(f, "read word; head -c 8000000 /dev/zero | tr '\\0' x; echo; echo done");
     view_open(f, &view, 0, false);
     view_say(&view, TERMINAL_INPUT, "\n", 1);
@@ -211,14 +208,12 @@ static void a_viewer_who_does_not_read_stops_nothing_and_misses_nothing(void **s
     assert_int_equal(view.output.length, f->exit.log_bytes);
     assert_int_equal(view.skipped, 0);
     assert_int_equal(view.status, 0);
-    view_close(&view);
 }
 
 /* There is no log to read it from: what was not kept is counted, and the rest is there. */
-static void without_a_log_a_slow_viewer_is_told_what_it_missed(void **state)
+CASE(without_a_log_a_slow_viewer_is_told_what_it_missed, f)
 {
-    struct fixture *f = *state;
-    struct view view;
+    _cleanup_(view_close) struct view view;
     free(f->spec.output);
     f->spec.output = xstrdup("/dev/null");
     f->spec.is_output_default = false;
@@ -230,12 +225,10 @@ static void without_a_log_a_slow_viewer_is_told_what_it_missed(void **state)
     assert_true(view.skipped > 0);
     assert_int_equal(view.skipped + view.output.length, 2 + 3000000 + 2 + 6);
     assert_non_null(strstr(buffer_text(&view.output), "x\r\ndone\r\n"));
-    view_close(&view);
 }
 
-static void a_viewer_who_speaks_nonsense_is_sent_away(void **state)
+CASE(a_viewer_who_speaks_nonsense_is_sent_away, f)
 {
-    struct fixture *f = *state;
     static const char *const nonsense[] = { "w\0\0\1x", "i\xff\xff\xff" };
     struct view view;
     start_on_terminal(f, "echo ready; read word; echo \"<$word>\"");
@@ -254,9 +247,8 @@ static void a_viewer_who_speaks_nonsense_is_sent_away(void **state)
     fixture_finish(f);
 }
 
-static void frames_of_a_newer_viewer_are_passed_over(void **state)
+CASE(frames_of_a_newer_viewer_are_passed_over, f)
 {
-    struct fixture *f = *state;
     struct view view;
     start_on_terminal(f, "echo ready; read word; echo \"<$word>\"");
     view_open(f, &view, 0, false);
@@ -268,9 +260,8 @@ static void frames_of_a_newer_viewer_are_passed_over(void **state)
     fixture_finish(f);
 }
 
-static void viewers_beyond_the_limit_are_told_so(void **state)
+CASE(viewers_beyond_the_limit_are_told_so, f)
 {
-    struct fixture *f = *state;
     struct view views[17];
     start_on_terminal(f, "echo ready; read word");
     for (size_t i = 0; i < 17; i++) {
@@ -286,9 +277,8 @@ static void viewers_beyond_the_limit_are_told_so(void **state)
     fixture_finish(f);
 }
 
-static void the_death_of_the_shepherd_hangs_up_on_nobody(void **state)
+CASE(the_death_of_the_shepherd_hangs_up_on_nobody, f)
 {
-    struct fixture *f = *state;
     struct view view, later;
     start_on_terminal(f, "echo ready; read word; echo \"<$word>\"; exit 4");
     view_open(f, &view, 0, false);
@@ -306,9 +296,8 @@ static void the_death_of_the_shepherd_hangs_up_on_nobody(void **state)
     view_close(&later);
 }
 
-static void what_the_step_leaves_on_its_terminal_is_ended(void **state)
+CASE(what_the_step_leaves_on_its_terminal_is_ended, f)
 {
-    struct fixture *f = *state;
     f->spec.is_tty = true;
     fixture_script(f, "trap '' HUP; sleep 8765 & echo done");
     fixture_run(f);
@@ -316,9 +305,11 @@ static void what_the_step_leaves_on_its_terminal_is_ended(void **state)
     assert_int_equal(fixture_count_sleepers(f, "8765"), 0);
 }
 
-static void a_guest_without_a_host_does_not_stay(void **state)
+TEST_AS(what_the_step_leaves_on_its_terminal_is_ended_with_cgroup,
+    run_what_the_step_leaves_on_its_terminal_is_ended, fixture_setup_cgroup, fixture_teardown)
+
+CASE(a_guest_without_a_host_does_not_stay, f)
 {
-    struct fixture *f = *state;
     f->spec.is_exec_step = true;
     free(f->spec.output);
     f->spec.output = xstrdup("/dev/null");
@@ -344,22 +335,5 @@ int main(void)
         (void)puts("no pseudoterminals here (devpts)");
         return 77;
     }
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(a_step_has_a_terminal_of_the_size_asked_for),
-        TEST(a_viewer_sees_types_and_hears_the_end),
-        TEST(who_only_looks_types_nothing_and_sets_no_size),
-        TEST(a_late_viewer_begins_at_a_line_of_the_last_screen),
-        TEST(a_viewer_who_does_not_read_stops_nothing_and_misses_nothing),
-        TEST(without_a_log_a_slow_viewer_is_told_what_it_missed),
-        TEST(a_viewer_who_speaks_nonsense_is_sent_away),
-        TEST(frames_of_a_newer_viewer_are_passed_over),
-        TEST(viewers_beyond_the_limit_are_told_so),
-        TEST(the_death_of_the_shepherd_hangs_up_on_nobody),
-        TEST(what_the_step_leaves_on_its_terminal_is_ended),
-        TEST(a_guest_without_a_host_does_not_stay),
-        cmocka_unit_test_setup_teardown(
-            what_the_step_leaves_on_its_terminal_is_ended, fixture_setup_cgroup, fixture_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run(NULL, NULL);
 }

@@ -38,7 +38,7 @@ static int reap_all(void)
     return count;
 }
 
-static void all_descendants_are_signalled(void **state)
+TEST(all_descendants_are_signalled)
 {
     struct tree tree = { .cgroup_fd = -1, .root = getpid() };
     assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
@@ -49,7 +49,7 @@ static void all_descendants_are_signalled(void **state)
     assert_int_equal(tree_signal(&tree, SIGKILL), 0);
 }
 
-static void the_spared_one_lives_and_its_children_do_not(void **state)
+TEST(the_spared_one_lives_and_its_children_do_not)
 {
     assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
     pid_t pid = start_family();
@@ -91,7 +91,7 @@ static pid_t start_contained(void)
     }
 }
 
-static void a_signal_goes_to_what_is_in_the_container_and_the_kill_to_all(void **state)
+TEST(a_signal_goes_to_what_is_in_the_container_and_the_kill_to_all)
 {
     struct tree tree = { .cgroup_fd = -1, .root = getpid(), .is_contained = true };
     assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
@@ -109,19 +109,8 @@ static void a_signal_goes_to_what_is_in_the_container_and_the_kill_to_all(void *
     (void)reap_all();
 }
 
-static void without_a_root_nobody_is_signalled(void **state)
+TEST(without_a_root_nobody_is_signalled)
 {
     struct tree tree = { .cgroup_fd = -1 };
     assert_int_equal(tree_signal(&tree, SIGKILL), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_descendants_are_signalled),
-        cmocka_unit_test(the_spared_one_lives_and_its_children_do_not),
-        cmocka_unit_test(a_signal_goes_to_what_is_in_the_container_and_the_kill_to_all),
-        cmocka_unit_test(without_a_root_nobody_is_signalled),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

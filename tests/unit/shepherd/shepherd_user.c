@@ -50,7 +50,7 @@ static bool is_unchanged(void)
     return true;
 }
 
-static void the_switch_is_whole(void **state)
+TEST(the_switch_is_whole)
 {
     if (geteuid() != 0)
         skip();
@@ -62,7 +62,7 @@ static void the_switch_is_whole(void **state)
 }
 
 /* Each call says that it went well. */
-static void a_switch_that_kept_something_of_root_is_refused(void **state)
+TEST(a_switch_that_kept_something_of_root_is_refused)
 {
     struct group_id groups[] = { { 4242 }, { JOB_UID } };
     const struct launch_spec spec = {
@@ -94,7 +94,7 @@ static bool may_gain_rights(void)
     return prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0;
 }
 
-static void a_job_gains_rights_unless_the_site_says_otherwise(void **state)
+TEST(a_job_gains_rights_unless_the_site_says_otherwise)
 {
     struct launch_spec spec = { .uid = geteuid() != 0 ? geteuid() : JOB_UID, .gid = JOB_UID };
     if (!may_gain_rights())
@@ -104,7 +104,7 @@ static void a_job_gains_rights_unless_the_site_says_otherwise(void **state)
     assert_int_equal(become(&spec, is_kept_from_rights), CHILD_FINE);
 }
 
-static void without_root_only_our_own_uid_can_be_had(void **state)
+TEST(without_root_only_our_own_uid_can_be_had)
 {
     struct launch_spec spec = { .uid = geteuid(), .gid = getegid() };
     if (geteuid() == 0)
@@ -114,20 +114,8 @@ static void without_root_only_our_own_uid_can_be_had(void **state)
     assert_int_equal(become(&spec, is_unchanged), STEP_UID);
 }
 
-static void a_limit_that_cannot_be_set_fails(void **state)
+TEST(a_limit_that_cannot_be_set_fails)
 {
     struct launch_spec spec = { .uid = geteuid(), .gid = getegid(), .nofile_hard = UINT64_MAX - 1 };
     assert_int_equal(become(&spec, is_unchanged), STEP_LIMITS);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_switch_is_whole),
-        cmocka_unit_test(a_switch_that_kept_something_of_root_is_refused),
-        cmocka_unit_test(a_job_gains_rights_unless_the_site_says_otherwise),
-        cmocka_unit_test(without_root_only_our_own_uid_can_be_had),
-        cmocka_unit_test(a_limit_that_cannot_be_set_fails),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

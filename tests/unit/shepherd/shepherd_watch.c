@@ -8,53 +8,48 @@
 
 #include "base/clock.h"
 #include "fixture.h"
-#include "job/state.h"
 #include "shepherd/shepherd.h"
 #include "unit_test.h"
+
+/* Each without a cgroup and with one. */
+#define CASE(name, f)                                                                                        \
+    static void run_##name(void **state);                                                                    \
+    TEST_AS(name##_with_cgroup, run_##name, fixture_setup_cgroup, fixture_teardown)                          \
+    TEST_ON(name, struct fixture *f, fixture_setup, fixture_teardown)
 
 /* Daemons: another session, another parent, output elsewhere. */
 #define DAEMONS(seconds)                                                                                     \
     "for i in 1 2 3; do setsid sh -c 'sleep " seconds " & sleep " seconds " & exit' >/dev/null 2>&1; done; "
 
-static void assert_end(const struct fixture *f, enum job_end end, int exit_code)
+CASE(daemons_end_with_the_command, f)
 {
-    if (f->exit.end != end || f->exit.exit_code != exit_code)
-        fail_msg("ended by %s with %d: %s\n%s", job_end_name(f->exit.end), f->exit.exit_code,
-            f->exit.text != NULL ? f->exit.text : "", f->output);
-}
-
-static void daemons_end_with_the_command(void **state)
-{
-    struct fixture *f = *state;
     fixture_script(f, DAEMONS("98701") "exit 6");
     fixture_run(f);
-    assert_end(f, END_EXIT, 6);
+    fixture_assert_end(f, END_EXIT, 6);
     assert_int_equal(fixture_count_sleepers(f, "98701"), 0);
 }
 
-static void a_stop_sends_its_signal(void **state)
+CASE(a_stop_sends_its_signal, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "trap 'echo term; exit 8' TERM; echo ready; while :; do sleep 98702 & wait; done");
     fixture_start(f);
     fixture_await_output(f, "ready");
     fixture_stop(f, SIGTERM, 15000);
     fixture_finish(f);
-    assert_end(f, END_CANCELLED, 8);
+    fixture_assert_end(f, END_CANCELLED, 8);
     assert_string_equal(f->output, "ready\nterm\n");
     assert_int_equal(fixture_count_sleepers(f, "98702"), 0);
 }
 
-static void a_stop_that_is_ignored_becomes_a_kill(void **state)
+CASE(a_stop_that_is_ignored_becomes_a_kill, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "trap '' TERM; " DAEMONS("98703") "echo ready; while :; do sleep 98703; done");
     fixture_start(f);
     fixture_await_output(f, "ready");
     int64_t before = clock_boot_ms();
     fixture_stop(f, SIGTERM, 150);
     fixture_finish(f);
-    assert_end(f, END_CANCELLED, 128 + SIGKILL);
+    fixture_assert_end(f, END_CANCELLED, 128 + SIGKILL);
     assert_int_equal(f->exit.signal, SIGKILL);
     assert_true(clock_boot_ms() - before >= 150);
     assert_int_equal(fixture_count_sleepers(f, "98703"), 0);
@@ -69,37 +64,34 @@ static void assert_told(const char *text, const char *part)
         fail_msg("no '%s' in '%s'", part, text != NULL ? text : "");
 }
 
-static void the_grace_is_for_those_who_outlive_the_command(void **state)
+CASE(the_grace_is_for_those_who_outlive_the_command, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "trap 'exit 7' TERM; " SAVER " & wait");
     fixture_start(f);
     fixture_await_output(f, "ready");
     fixture_stop(f, SIGTERM, 15000);
     fixture_finish(f);
-    assert_end(f, END_CANCELLED, 7);
+    fixture_assert_end(f, END_CANCELLED, 7);
     assert_told(f->output, "saved\n");
     assert_told(f->exit.signals, "SIGTERM to ");
     assert_null(f->exit.text);
     assert_true(f->exit.run_ms >= 400);
 }
 
-static void who_would_only_die_waits_for_those_below(void **state)
+CASE(who_would_only_die_waits_for_those_below, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, SAVER "; echo went on; exit 9");
     fixture_start(f);
     fixture_await_output(f, "ready");
     fixture_stop(f, SIGTERM, 15000);
     fixture_finish(f);
-    assert_end(f, END_CANCELLED, 128 + SIGTERM);
+    fixture_assert_end(f, END_CANCELLED, 128 + SIGTERM);
     assert_told(f->output, "saved\n");
     assert_null(strstr(f->output, "went on"));
 }
 
-static void who_outlasts_the_grace_is_killed_and_named(void **state)
+CASE(who_outlasts_the_grace_is_killed_and_named, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "trap 'exit 7' TERM; (trap '' TERM; echo ready; exec sleep 98714) & wait");
     fixture_start(f);
     fixture_await_output(f, "ready");
@@ -112,95 +104,86 @@ static void who_outlasts_the_grace_is_killed_and_named(void **state)
         assert_told(f->exit.text, "1 process (sleep) had to be killed after the grace period of 300ms");
 }
 
-static void what_the_command_leaves_running_is_named(void **state)
+CASE(what_the_command_leaves_running_is_named, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "sleep 98715 & exit 0");
     fixture_run(f);
-    assert_end(f, END_EXIT, 0);
+    fixture_assert_end(f, END_EXIT, 0);
     assert_told(f->exit.text, "1 process (sleep) that the command left running was ended");
 }
 
-static void what_leaves_by_itself_is_not_named(void **state)
+CASE(what_leaves_by_itself_is_not_named, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "sleep 0.01 & exit 0");
     fixture_run(f);
-    assert_end(f, END_EXIT, 0);
+    fixture_assert_end(f, END_EXIT, 0);
     assert_null(f->exit.text);
 }
 
-static void a_signal_spares_who_would_only_die_of_it(void **state)
+CASE(a_signal_spares_who_would_only_die_of_it, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "(trap 'echo usr1; exit 0' USR1; echo ready; while :; do sleep 0.05; done); exit 3");
     fixture_start(f);
     fixture_await_output(f, "ready");
     fixture_stop(f, SIGUSR1, -1);
     fixture_finish(f);
-    assert_end(f, END_EXIT, 3);
+    fixture_assert_end(f, END_EXIT, 3);
     assert_string_equal(f->output, "ready\nusr1\n");
     assert_told(f->exit.signals, "SIGUSR1 to ");
 }
 
-static void a_signal_that_nobody_handles_is_for_all(void **state)
+CASE(a_signal_that_nobody_handles_is_for_all, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "echo ready; sleep 98716; exit 3");
     fixture_start(f);
     fixture_await_output(f, "ready");
     fixture_stop(f, SIGUSR1, -1);
     fixture_finish(f);
-    assert_end(f, END_SIGNAL, 128 + SIGUSR1);
+    fixture_assert_end(f, END_SIGNAL, 128 + SIGUSR1);
 }
 
-static void a_stopped_job_can_be_cancelled(void **state)
+CASE(a_stopped_job_can_be_cancelled, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "echo ready; kill -STOP $$; sleep 98704");
     fixture_start(f);
     fixture_await_output(f, "ready");
     fixture_stop(f, SIGTERM, 15000);
     fixture_finish(f);
-    assert_end(f, END_CANCELLED, 128 + SIGTERM);
+    fixture_assert_end(f, END_CANCELLED, 128 + SIGTERM);
 }
 
-static void a_plain_signal_lets_the_job_go_on(void **state)
+CASE(a_plain_signal_lets_the_job_go_on, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "trap 'echo usr1; exit 0' USR1; echo ready; while :; do sleep 98705 & wait; done");
     fixture_start(f);
     fixture_await_output(f, "ready");
     fixture_stop(f, SIGUSR1, -1);
     fixture_finish(f);
-    assert_end(f, END_EXIT, 0);
+    fixture_assert_end(f, END_EXIT, 0);
     assert_string_equal(f->output, "ready\nusr1\n");
 }
 
-static void a_stop_right_after_the_start_is_not_lost(void **state)
+CASE(a_stop_right_after_the_start_is_not_lost, f)
 {
-    struct fixture *f = *state;
     fixture_command(f, "sleep", "98706", NULL);
     fixture_start(f);
     fixture_await(f, "started");
     fixture_stop(f, SIGTERM, 15000);
     fixture_finish(f);
-    assert_end(f, END_CANCELLED, 128 + SIGTERM);
+    fixture_assert_end(f, END_CANCELLED, 128 + SIGTERM);
 }
 
 /* The command ends its init with it: everything of this uid that it may signal. */
-static void a_killed_init_does_not_lose_the_exit_code(void **state)
+CASE(a_killed_init_does_not_lose_the_exit_code, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "kill -9 $PPID; sleep 0.05; exit 23");
     fixture_run(f);
-    assert_end(f, END_EXIT, 23);
+    fixture_assert_end(f, END_EXIT, 23);
     assert_int_equal(f->exit.is_executed, 1);
 }
 
-static void a_stop_reaches_the_command_of_a_killed_init(void **state)
+CASE(a_stop_reaches_the_command_of_a_killed_init, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "kill -9 $PPID; echo ready; " DAEMONS("98707") "sleep 98707");
     fixture_start(f);
     fixture_await_output(f, "ready");
@@ -210,9 +193,8 @@ static void a_stop_reaches_the_command_of_a_killed_init(void **state)
     assert_int_equal(fixture_count_sleepers(f, "98707"), 0);
 }
 
-static void a_stopped_init_does_not_hold_up_a_kill(void **state)
+CASE(a_stopped_init_does_not_hold_up_a_kill, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "kill -STOP $PPID; echo ready; sleep 98708");
     fixture_start(f);
     fixture_await_output(f, "ready");
@@ -221,9 +203,8 @@ static void a_stopped_init_does_not_hold_up_a_kill(void **state)
     assert_int_equal(f->exit.end, END_CANCELLED);
 }
 
-static void the_shepherd_ignores_signals(void **state)
+CASE(the_shepherd_ignores_signals, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "echo ready; sleep 0.2; exit 4");
     fixture_start(f);
     fixture_await_output(f, "ready");
@@ -231,48 +212,16 @@ static void the_shepherd_ignores_signals(void **state)
     (void)kill(f->shepherd, SIGHUP);
     (void)kill(f->shepherd, SIGINT);
     fixture_finish(f);
-    assert_end(f, END_EXIT, 4);
+    fixture_assert_end(f, END_EXIT, 4);
     assert_int_equal(fixture_reap(f), SHEPHERD_DONE);
 }
 
-static void the_time_of_children_is_counted(void **state)
+CASE(the_time_of_children_is_counted, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'");
     fixture_run(f);
-    assert_end(f, END_EXIT, 0);
+    fixture_assert_end(f, END_EXIT, 0);
     assert_true(f->exit.cpu_ms >= 20);
     assert_true(f->exit.max_rss >= 100000);
     assert_true(f->exit.run_ms >= 20);
-}
-
-#define CASE(name)                                                                                           \
-    { #name, name, fixture_setup, fixture_teardown, NULL },                                                  \
-    {                                                                                                        \
-#name "_with_cgroup", name, fixture_setup_cgroup, fixture_teardown, NULL                             \
-    }
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(daemons_end_with_the_command),
-        CASE(a_stop_sends_its_signal),
-        CASE(a_stop_that_is_ignored_becomes_a_kill),
-        CASE(the_grace_is_for_those_who_outlive_the_command),
-        CASE(who_would_only_die_waits_for_those_below),
-        CASE(who_outlasts_the_grace_is_killed_and_named),
-        CASE(what_the_command_leaves_running_is_named),
-        CASE(what_leaves_by_itself_is_not_named),
-        CASE(a_signal_spares_who_would_only_die_of_it),
-        CASE(a_signal_that_nobody_handles_is_for_all),
-        CASE(a_stopped_job_can_be_cancelled),
-        CASE(a_plain_signal_lets_the_job_go_on),
-        CASE(a_stop_right_after_the_start_is_not_lost),
-        CASE(a_killed_init_does_not_lose_the_exit_code),
-        CASE(a_stop_reaches_the_command_of_a_killed_init),
-        CASE(a_stopped_init_does_not_hold_up_a_kill),
-        CASE(the_shepherd_ignores_signals),
-        CASE(the_time_of_children_is_counted),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,7 +57,7 @@ static void run(struct fixture *fixture, struct job *job, const struct past_job 
 
 uint64_t ended_add(struct fixture *fixture, const struct past_job *past)
 {
-    struct job_spec spec;
+    _cleanup_(job_spec_clear) struct job_spec spec;
     char key[32];
     job_spec_init(&spec);
     strings_add(&spec.command, "true");
@@ -77,6 +77,5 @@ uint64_t ended_add(struct fixture *fixture, const struct past_job *past)
     else
         run(fixture, job, past);
     fixture_commit_all(fixture);
-    job_spec_clear(&spec);
     return id;
 }

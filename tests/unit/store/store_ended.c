@@ -8,6 +8,8 @@
 #include "store/store_ended.h"
 #include "unit_test.h"
 
+#define CASE(name, fixture) TEST_ON(name, struct fixture *fixture, fixture_setup, fixture_teardown)
+
 #define DAY  INT64_C(86400000)
 #define HOUR INT64_C(3600000)
 #define MAX  32
@@ -112,9 +114,8 @@ static void fill(struct fixture *fixture)
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-static void the_newest_come_first_with_what_they_held_and_used(void **state)
+CASE(the_newest_come_first_with_what_they_held_and_used, fixture)
 {
-    struct fixture *fixture = *state;
     struct ended_filter filter = all();
     struct heard heard;
     fill(fixture);
@@ -131,9 +132,8 @@ static void the_newest_come_first_with_what_they_held_and_used(void **state)
     assert_int_equal(heard.held_ms[0], 0);
 }
 
-static void a_parked_job_holds_nothing(void **state)
+CASE(a_parked_job_holds_nothing, fixture)
 {
-    struct fixture *fixture = *state;
     struct ended_filter filter = all();
     struct heard heard;
     struct past_job past = { .uid = 1,
@@ -152,9 +152,8 @@ static void a_parked_job_holds_nothing(void **state)
     assert_int_equal(heard.used_ms[0], HOUR);
 }
 
-static void pages_follow_each_other_without_gap_or_repeat(void **state)
+CASE(pages_follow_each_other_without_gap_or_repeat, fixture)
 {
-    struct fixture *fixture = *state;
     struct ended_filter filter = all();
     struct ended_place place;
     struct heard heard;
@@ -171,9 +170,8 @@ static void pages_follow_each_other_without_gap_or_repeat(void **state)
     assert_false(heard.has_next);
 }
 
-static void jobs_that_end_in_the_same_millisecond_are_all_there(void **state)
+CASE(jobs_that_end_in_the_same_millisecond_are_all_there, fixture)
 {
-    struct fixture *fixture = *state;
     struct ended_filter filter = all();
     struct heard heard;
     for (int i = 0; i < 3; i++)
@@ -186,7 +184,7 @@ static void jobs_that_end_in_the_same_millisecond_are_all_there(void **state)
     assert_int_equal(heard.jobs[0], 1);
 }
 
-static void each_part_of_a_filter_counts(void **state)
+CASE(each_part_of_a_filter_counts, fixture)
 {
     static const struct {
         struct ended_filter filter;
@@ -203,7 +201,6 @@ static void each_part_of_a_filter_counts(void **state)
         { { .name = "train-*", .until_ms = INT64_MAX }, 3, 2 },
         { { .name = "*-a", .has_user = true, .uid = 1, .until_ms = INT64_MAX }, 1, 1 },
     };
-    struct fixture *fixture = *state;
     fill(fixture);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct heard heard;
@@ -213,7 +210,7 @@ static void each_part_of_a_filter_counts(void **state)
     }
 }
 
-static void sums_are_made_by_user_group_day_and_node(void **state)
+CASE(sums_are_made_by_user_group_day_and_node, fixture)
 {
     static const struct {
         enum ended_by by;
@@ -228,7 +225,6 @@ static void sums_are_made_by_user_group_day_and_node(void **state)
         { ENDED_BY_DAY, 2, 100, NULL, 1, 6 * HOUR },
         { ENDED_BY_NODE, 3, 0, "", 1, 0 },
     };
-    struct fixture *fixture = *state;
     struct ended_filter filter = all();
     fill(fixture);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -242,9 +238,8 @@ static void sums_are_made_by_user_group_day_and_node(void **state)
     }
 }
 
-static void a_sum_says_what_was_measured_and_how_long_they_waited(void **state)
+CASE(a_sum_says_what_was_measured_and_how_long_they_waited, fixture)
 {
-    struct fixture *fixture = *state;
     struct ended_filter filter = all();
     struct heard heard;
     fill(fixture);
@@ -257,9 +252,8 @@ static void a_sum_says_what_was_measured_and_how_long_they_waited(void **state)
     assert_false(heard.sums[1].has_waits);
 }
 
-static void more_groups_than_the_limit_are_told(void **state)
+CASE(more_groups_than_the_limit_are_told, fixture)
 {
-    struct fixture *fixture = *state;
     struct ended_filter filter = all();
     struct heard heard;
     assert_int_equal(
@@ -276,9 +270,8 @@ static void more_groups_than_the_limit_are_told(void **state)
     assert_true(heard.is_cut);
 }
 
-static void the_sums_are_the_same_over_many_requests(void **state)
+CASE(the_sums_are_the_same_over_many_requests, fixture)
 {
-    struct fixture *fixture = *state;
     struct ended_filter filter = all();
     struct heard heard;
     fill(fixture);
@@ -295,22 +288,4 @@ static void the_sums_are_the_same_over_many_requests(void **state)
     assert_int_equal(heard.sums[2].held_ms, 3 * 19000);
     assert_int_equal(heard.sums[2].used_ms, 19000);
     assert_int_equal(heard.sums[2].wait_p95_ms, 10);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(the_newest_come_first_with_what_they_held_and_used),
-        TEST(a_parked_job_holds_nothing),
-        TEST(pages_follow_each_other_without_gap_or_repeat),
-        TEST(jobs_that_end_in_the_same_millisecond_are_all_there),
-        TEST(each_part_of_a_filter_counts),
-        TEST(sums_are_made_by_user_group_day_and_node),
-        TEST(a_sum_says_what_was_measured_and_how_long_they_waited),
-        TEST(more_groups_than_the_limit_are_told),
-        TEST(the_sums_are_the_same_over_many_requests),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

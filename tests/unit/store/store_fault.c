@@ -142,28 +142,28 @@ static unsigned fail_at_each_change(
     return failures;
 }
 
-static void an_io_error_at_any_change_loses_nothing_acknowledged(void **state)
+TEST(an_io_error_at_any_change_loses_nothing_acknowledged)
 {
     assert_true(fail_at_each_change(state, FAULT_EIO, 1, false, strerror(EIO)) * step > BATCHES);
 }
 
-static void a_disk_that_is_full_once_fails_no_commit(void **state)
+TEST(a_disk_that_is_full_once_fails_no_commit)
 {
     assert_int_equal(fail_at_each_change(state, FAULT_FULL, 1, false, NULL), 0);
 }
 
-static void a_disk_that_stays_full_loses_nothing_acknowledged(void **state)
+TEST(a_disk_that_stays_full_loses_nothing_acknowledged)
 {
     assert_true(fail_at_each_change(state, FAULT_FULL_ALWAYS, 1, false, NULL) * step > BATCHES);
 }
 
-static void a_file_system_that_turns_read_only_says_so_and_loses_nothing_acknowledged(void **state)
+TEST(a_file_system_that_turns_read_only_says_so_and_loses_nothing_acknowledged)
 {
     assert_true(fail_at_each_change(state, FAULT_READ_ONLY, 1, false, strerror(EROFS)) * step > BATCHES);
 }
 
 /* Nobody is told to move the store away, whose file may be whole. */
-static void a_disk_that_cannot_be_read_at_a_start_is_no_damage(void **state)
+TEST(a_disk_that_cannot_be_read_at_a_start_is_no_damage)
 {
     unsigned failures = 0;
     bool has_fired = true;
@@ -189,22 +189,22 @@ static void a_disk_that_cannot_be_read_at_a_start_is_no_damage(void **state)
     *state = NULL;
 }
 
-static void death_at_any_change_loses_nothing_acknowledged(void **state)
+TEST(death_at_any_change_loses_nothing_acknowledged)
 {
     assert_true(fail_at_each_change(state, FAULT_DIE, 1, false, NULL) * step > BATCHES);
 }
 
-static void a_torn_write_at_any_change_loses_nothing_acknowledged(void **state)
+TEST(a_torn_write_at_any_change_loses_nothing_acknowledged)
 {
     assert_true(fail_at_each_change(state, FAULT_TORN, 1, false, NULL) * step > BATCHES);
 }
 
-static void a_power_cut_at_any_change_loses_nothing_acknowledged(void **state)
+TEST(a_power_cut_at_any_change_loses_nothing_acknowledged)
 {
     assert_true(fail_at_each_change(state, FAULT_POWER_CUT, CHANCES, false, NULL) * step > BATCHES);
 }
 
-static void a_creation_that_goes_wrong_leaves_a_store_or_none(void **state)
+TEST(a_creation_that_goes_wrong_leaves_a_store_or_none)
 {
     (void)fail_at_each_change(state, FAULT_EIO, 1, true, NULL);
     (void)fail_at_each_change(state, FAULT_FULL_ALWAYS, 1, true, NULL);
@@ -221,16 +221,5 @@ int main(void)
     if (step == 0)
         return 1;
     fault_vfs_install();
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_io_error_at_any_change_loses_nothing_acknowledged),
-        cmocka_unit_test(a_disk_that_is_full_once_fails_no_commit),
-        cmocka_unit_test(a_disk_that_stays_full_loses_nothing_acknowledged),
-        cmocka_unit_test(a_file_system_that_turns_read_only_says_so_and_loses_nothing_acknowledged),
-        cmocka_unit_test(a_disk_that_cannot_be_read_at_a_start_is_no_damage),
-        cmocka_unit_test(death_at_any_change_loses_nothing_acknowledged),
-        cmocka_unit_test(a_torn_write_at_any_change_loses_nothing_acknowledged),
-        cmocka_unit_test(a_power_cut_at_any_change_loses_nothing_acknowledged),
-        cmocka_unit_test(a_creation_that_goes_wrong_leaves_a_store_or_none),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run(NULL, NULL);
 }

@@ -3,7 +3,6 @@
 #include "store_fixture.h"
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,16 +101,11 @@ int fixture_setup(void **state)
     return 0;
 }
 
-static int remove_entry(const char *path, const struct stat *file, int type, struct FTW *walk)
-{
-    return remove(path);
-}
-
 int fixture_teardown(void **state)
 {
     struct fixture *fixture = *state;
     fixture_close(fixture);
-    (void)nftw(fixture->dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    (void)unit_test_remove(fixture->dir);
     free(fixture);
     return 0;
 }
@@ -137,7 +131,7 @@ void fixture_apply(struct fixture *fixture, struct job *job, struct job_event *e
 
 struct job *fixture_submit(struct fixture *fixture, const struct job_spec *spec)
 {
-    struct job_spec plain;
+    _cleanup_(job_spec_clear) struct job_spec plain;
     job_spec_init(&plain);
     strings_add(&plain.command, "true");
     strings_add(&plain.env, "PATH=/usr/bin:/bin");
@@ -152,7 +146,6 @@ struct job *fixture_submit(struct fixture *fixture, const struct job_spec *spec)
         .gid = 100 };
     assert_int_equal(job_apply(job, &event, &fixture->err), 0);
     add(fixture, &event, job, used);
-    job_spec_clear(&plain);
     return job;
 }
 
@@ -160,7 +153,7 @@ void fixture_allocate(struct fixture *fixture, struct job *job, uint32_t gpu, ui
 {
     char uuid[32];
     (void)snprintf(uuid, sizeof(uuid), "GPU-%u", gpu);
-    struct job_event event = { .seq = fixture->next_seq++,
+    _cleanup_(job_event_clear) struct job_event event = { .seq = fixture->next_seq++,
         .job = job->id,
         .attempt = job->attempt + 1,
         .type = EVENT_ALLOCATED,
@@ -171,12 +164,11 @@ void fixture_allocate(struct fixture *fixture, struct job *job, uint32_t gpu, ui
     gpu_grants_add(&event.gpus, gpu, uuid, slot, slot > 0 ? 1ULL << 30 : 0);
     assert_int_equal(job_apply(job, &event, &fixture->err), 0);
     add(fixture, &event, job, NULL);
-    job_event_clear(&event);
 }
 
 void fixture_event(struct fixture *fixture, struct job *job, enum job_event_type type)
 {
-    struct job_event event = { .seq = fixture->next_seq++,
+    _cleanup_(job_event_clear) struct job_event event = { .seq = fixture->next_seq++,
         .job = job->id,
         .attempt = type == EVENT_STOP ? 0 : job->attempt,
         .type = type,
@@ -192,7 +184,6 @@ void fixture_event(struct fixture *fixture, struct job *job, enum job_event_type
         event.log_path = xstrdup("/tmp/job.log");
     assert_int_equal(job_apply(job, &event, &fixture->err), 0);
     add(fixture, &event, job, NULL);
-    job_event_clear(&event);
 }
 
 uint64_t fixture_commit(struct fixture *fixture)

@@ -63,7 +63,7 @@ static void listen(void *arg, const char *sentence)
     said->was_said = said->was_said || strstr(sentence, said->word) != NULL;
 }
 
-static void every_kind_of_damage_is_found(void **state)
+TEST(every_kind_of_damage_is_found)
 {
     for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
         assert_int_equal(fixture_setup(state), 0);
@@ -78,7 +78,7 @@ static void every_kind_of_damage_is_found(void **state)
     }
 }
 
-static void it_runs_beside_a_store_that_is_at_work(void **state)
+TEST(it_runs_beside_a_store_that_is_at_work)
 {
     assert_int_equal(fixture_setup(state), 0);
     struct fixture *fixture = *state;
@@ -94,7 +94,7 @@ static void it_runs_beside_a_store_that_is_at_work(void **state)
     (void)fixture_teardown(state);
 }
 
-static void it_checks_a_store_that_is_closed_and_changes_nothing(void **state)
+TEST(it_checks_a_store_that_is_closed_and_changes_nothing)
 {
     assert_int_equal(fixture_setup(state), 0);
     struct fixture *fixture = *state;
@@ -105,14 +105,4 @@ static void it_checks_a_store_that_is_closed_and_changes_nothing(void **state)
     fixture_open(fixture);
     assert_int_equal(fixture->summary.epoch, epoch + 1);
     (void)fixture_teardown(state);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kind_of_damage_is_found),
-        cmocka_unit_test(it_runs_beside_a_store_that_is_at_work),
-        cmocka_unit_test(it_checks_a_store_that_is_closed_and_changes_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,8 @@
 #include "store_fixture.h"
 #include "unit_test.h"
 
+#define CASE(name, fixture) TEST_ON(name, struct fixture *fixture, fixture_setup, fixture_teardown)
+
 #define JOBS       12
 #define FLIPS      200
 #define LOG_HEADER 32
@@ -57,9 +59,8 @@ static int open_wreck(
     return fixture_try_open(fixture);
 }
 
-static void a_killed_daemon_leaves_a_log_that_is_read_without_a_gap(void **state)
+CASE(a_killed_daemon_leaves_a_log_that_is_read_without_a_gap, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_wreck_ struct wreck wreck;
     make_wreck(fixture, &wreck);
     assert_int_equal(open_wreck(fixture, &wreck, wreck.log.bytes, wreck.log.length, true), 0);
@@ -68,9 +69,8 @@ static void a_killed_daemon_leaves_a_log_that_is_read_without_a_gap(void **state
     assert_int_equal(fixture->summary.last_event, JOBS * 4);
 }
 
-static void a_flipped_bit_in_the_log_is_refused(void **state)
+CASE(a_flipped_bit_in_the_log_is_refused, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_wreck_ struct wreck wreck;
     make_wreck(fixture, &wreck);
     srandom(1);
@@ -87,9 +87,8 @@ static void a_flipped_bit_in_the_log_is_refused(void **state)
 }
 
 /* Then the last transaction may be one that was never acknowledged. */
-static void without_its_index_a_damaged_log_loses_the_last_commit_at_most_and_no_id(void **state)
+CASE(without_its_index_a_damaged_log_loses_the_last_commit_at_most_and_no_id, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_wreck_ struct wreck wreck;
     make_wreck(fixture, &wreck);
     srandom(2);
@@ -106,9 +105,8 @@ static void without_its_index_a_damaged_log_loses_the_last_commit_at_most_and_no
     }
 }
 
-static void a_log_that_was_cut_is_refused(void **state)
+CASE(a_log_that_was_cut_is_refused, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_wreck_ struct wreck wreck;
     make_wreck(fixture, &wreck);
     for (size_t length = LOG_HEADER; length < wreck.log.length; length += FRAME / 2)
@@ -116,9 +114,8 @@ static void a_log_that_was_cut_is_refused(void **state)
             fail_msg("%zu of %zu bytes were taken for the log", length, wreck.log.length);
 }
 
-static void a_log_that_was_cut_with_its_index_gone_costs_no_id(void **state)
+CASE(a_log_that_was_cut_with_its_index_gone_costs_no_id, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_wreck_ struct wreck wreck;
     make_wreck(fixture, &wreck);
     for (size_t length = LOG_HEADER; length < wreck.log.length; length += FRAME / 2) {
@@ -128,9 +125,8 @@ static void a_log_that_was_cut_with_its_index_gone_costs_no_id(void **state)
     }
 }
 
-static void a_transaction_that_was_being_written_is_no_damage(void **state)
+CASE(a_transaction_that_was_being_written_is_no_damage, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_wreck_ struct wreck wreck;
     make_wreck(fixture, &wreck);
     /* The frames of a commit that was interrupted by a kill: the right salts, and invalid data after them. */
@@ -144,9 +140,8 @@ static void a_transaction_that_was_being_written_is_no_damage(void **state)
     }
 }
 
-static void the_hint_leads_to_a_store_without_what_was_lost(void **state)
+CASE(the_hint_leads_to_a_store_without_what_was_lost, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_wreck_ struct wreck wreck;
     make_wreck(fixture, &wreck);
     size_t middle = LOG_HEADER + wreck.log.length / FRAME / 2 * FRAME + 100;
@@ -163,9 +158,8 @@ static void the_hint_leads_to_a_store_without_what_was_lost(void **state)
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-static void fsck_says_that_the_log_is_damaged(void **state)
+CASE(fsck_says_that_the_log_is_damaged, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_wreck_ struct wreck wreck;
     make_wreck(fixture, &wreck);
     wreck.log.bytes[wreck.log.length / 2] ^= 1;
@@ -175,9 +169,8 @@ static void fsck_says_that_the_log_is_damaged(void **state)
 }
 
 /* The database file alone, as after the loss of the whole log. */
-static void ids_are_in_the_database_file_before_they_are_given_out(void **state)
+CASE(ids_are_in_the_database_file_before_they_are_given_out, fixture)
 {
-    struct fixture *fixture = *state;
     for (unsigned i = 0; i < 2 * STORE_ID_BLOCK + 10; i++)
         job_free(fixture_submit(fixture, NULL));
     fixture_commit_all(fixture);
@@ -187,21 +180,4 @@ static void ids_are_in_the_database_file_before_they_are_given_out(void **state)
     fixture_put(fixture, STORE_DATABASE, db.bytes, db.length);
     assert_true(
         fixture_number(fixture, "SELECT value FROM meta WHERE name = 'reserved'") >= 2 * STORE_ID_BLOCK + 10);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(a_killed_daemon_leaves_a_log_that_is_read_without_a_gap),
-        TEST(a_flipped_bit_in_the_log_is_refused),
-        TEST(without_its_index_a_damaged_log_loses_the_last_commit_at_most_and_no_id),
-        TEST(a_log_that_was_cut_is_refused),
-        TEST(a_log_that_was_cut_with_its_index_gone_costs_no_id),
-        TEST(a_transaction_that_was_being_written_is_no_damage),
-        TEST(the_hint_leads_to_a_store_without_what_was_lost),
-        TEST(fsck_says_that_the_log_is_damaged),
-        TEST(ids_are_in_the_database_file_before_they_are_given_out),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

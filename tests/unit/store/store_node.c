@@ -7,6 +7,8 @@
 #include "store_fixture.h"
 #include "unit_test.h"
 
+#define CASE(name, fixture) TEST_ON(name, struct fixture *fixture, fixture_setup, fixture_teardown)
+
 #define EXPIRES_MS  1000
 #define HASH(first) ((const uint8_t[STORE_HASH_SIZE]){ (first) })
 
@@ -75,9 +77,8 @@ static struct list load(struct fixture *fixture)
     return list;
 }
 
-static void a_token_lets_one_machine_join_and_survives_a_restart(void **state)
+CASE(a_token_lets_one_machine_join_and_survives_a_restart, fixture)
 {
-    struct fixture *fixture = *state;
     char one[] = "n1", two[] = "n2";
     uint64_t token = add(fixture, 7, NULL, false);
     fixture_close(fixture);
@@ -91,9 +92,8 @@ static void a_token_lets_one_machine_join_and_survives_a_restart(void **state)
     assert_string_equal(load(fixture).names, "n1:1 ");
 }
 
-static void the_same_machine_may_repeat_itself_even_late(void **state)
+CASE(the_same_machine_may_repeat_itself_even_late, fixture)
 {
-    struct fixture *fixture = *state;
     char one[] = "n1";
     uint64_t token = add(fixture, 7, NULL, false);
     assert_int_equal(join(fixture, token, 7, 1, one, 10), STORE_JOIN_DONE);
@@ -101,9 +101,8 @@ static void the_same_machine_may_repeat_itself_even_late(void **state)
     assert_string_equal(load(fixture).names, "n1:1 ");
 }
 
-static void who_has_not_the_secret_learns_nothing(void **state)
+CASE(who_has_not_the_secret_learns_nothing, fixture)
 {
-    struct fixture *fixture = *state;
     char one[] = "n1";
     uint64_t token = add(fixture, 7, NULL, false);
     assert_int_equal(join(fixture, token, 8, 1, one, 10), STORE_JOIN_UNKNOWN);
@@ -113,9 +112,8 @@ static void who_has_not_the_secret_learns_nothing(void **state)
     assert_string_equal(load(fixture).names, "");
 }
 
-static void names_and_keys_belong_to_one_machine(void **state)
+CASE(names_and_keys_belong_to_one_machine, fixture)
 {
-    struct fixture *fixture = *state;
     char one[] = "n1", two[] = "n2";
     assert_int_equal(join(fixture, add(fixture, 1, NULL, false), 1, 1, one, 10), STORE_JOIN_DONE);
     assert_int_equal(join(fixture, add(fixture, 2, NULL, false), 2, 2, one, 10), STORE_JOIN_NAME_TAKEN);
@@ -126,9 +124,8 @@ static void names_and_keys_belong_to_one_machine(void **state)
     assert_string_equal(load(fixture).names, "n1:2 ");
 }
 
-static void a_question_changes_nothing(void **state)
+CASE(a_question_changes_nothing, fixture)
 {
-    struct fixture *fixture = *state;
     char one[] = "n1";
     uint64_t token = add(fixture, 7, NULL, false);
     assert_int_equal(join(fixture, token, 7, 0, NULL, 10), STORE_JOIN_DONE);
@@ -137,9 +134,8 @@ static void a_question_changes_nothing(void **state)
     assert_int_equal(join(fixture, token, 7, 0, NULL, 10), STORE_JOIN_USED);
 }
 
-static void a_forgotten_node_is_gone_for_good(void **state)
+CASE(a_forgotten_node_is_gone_for_good, fixture)
 {
-    struct fixture *fixture = *state;
     struct answer answer = { 0 };
     char one[] = "n1";
     assert_int_equal(join(fixture, add(fixture, 1, NULL, false), 1, 1, one, 10), STORE_JOIN_DONE);
@@ -149,19 +145,4 @@ static void a_forgotten_node_is_gone_for_good(void **state)
     fixture_close(fixture);
     fixture_open(fixture);
     assert_string_equal(load(fixture).names, "");
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_token_lets_one_machine_join_and_survives_a_restart),
-        TEST(the_same_machine_may_repeat_itself_even_late),
-        TEST(who_has_not_the_secret_learns_nothing),
-        TEST(names_and_keys_belong_to_one_machine),
-        TEST(a_question_changes_nothing),
-        TEST(a_forgotten_node_is_gone_for_good),
-    };
-    return cmocka_run_group_tests_name("store_node", tests, NULL, NULL);
 }

@@ -10,6 +10,8 @@
 #include "store_fixture.h"
 #include "unit_test.h"
 
+#define CASE(name, fixture) TEST_ON(name, struct fixture *fixture, fixture_setup, fixture_teardown)
+
 #define MANY      300
 #define PROMPT_MS 10000
 
@@ -81,9 +83,8 @@ static void clear_answers(struct answers *answers)
     job_spec_free(answers->spec);
 }
 
-static void answers_come_in_the_order_of_the_questions(void **state)
+CASE(answers_come_in_the_order_of_the_questions, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_(clear_answers) struct answers answers = { .wanted = 4 };
     fixture_run_job(fixture, 0);
     (void)fixture_commit(fixture);
@@ -97,9 +98,8 @@ static void answers_come_in_the_order_of_the_questions(void **state)
     assert_int_equal(answers.job, 2);
 }
 
-static void the_end_of_a_commit_does_not_wait_for_pages_before_it(void **state)
+CASE(the_end_of_a_commit_does_not_wait_for_pages_before_it, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_(clear_answers) struct answers answers = { .wanted = 1 };
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
@@ -117,9 +117,8 @@ static void the_end_of_a_commit_does_not_wait_for_pages_before_it(void **state)
 }
 
 /* Else what they hold for the answer would never be let go. */
-static void who_still_waits_at_the_end_is_answered_with_nothing(void **state)
+CASE(who_still_waits_at_the_end_is_answered_with_nothing, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_(clear_answers) struct answers answers = { .wanted = 4 };
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
@@ -133,9 +132,8 @@ static void who_still_waits_at_the_end_is_answered_with_nothing(void **state)
     assert_null(answers.spec);
 }
 
-static void a_job_is_read_as_it_was_written(void **state)
+CASE(a_job_is_read_as_it_was_written, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_(clear_answers) struct answers answers = { .wanted = 1 };
     struct job_spec spec;
     job_spec_init(&spec);
@@ -159,9 +157,8 @@ static void a_job_is_read_as_it_was_written(void **state)
     assert_true(answers.row->token == 0xfedcba9876543211ULL);
 }
 
-static void a_waiting_job_is_read_without_what_belongs_to_an_attempt(void **state)
+CASE(a_waiting_job_is_read_without_what_belongs_to_an_attempt, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_(clear_answers) struct answers answers = { .wanted = 1 };
     _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL);
     fixture_commit_all(fixture);
@@ -173,9 +170,8 @@ static void a_waiting_job_is_read_without_what_belongs_to_an_attempt(void **stat
     assert_null(store_row_difference(answers.row, job));
 }
 
-static void a_specification_is_read_as_it_was_written(void **state)
+CASE(a_specification_is_read_as_it_was_written, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_(clear_answers) struct answers answers = { .wanted = 1 };
     _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL);
     fixture_commit_all(fixture);
@@ -186,9 +182,8 @@ static void a_specification_is_read_as_it_was_written(void **state)
     assert_string_equal(answers.spec->cwd, "/tmp");
 }
 
-static void events_are_cut_by_number_job_and_limit(void **state)
+CASE(events_are_cut_by_number_job_and_limit, fixture)
 {
-    struct fixture *fixture = *state;
     for (uint32_t i = 0; i < 3; i++)
         fixture_run_job(fixture, i);
     fixture_commit_all(fixture);
@@ -228,9 +223,8 @@ static void on_load(void *arg, struct job *job)
     job_free(job);
 }
 
-static void ids_are_of_the_jobs_that_exist_however_far_apart_they_are(void **state)
+CASE(ids_are_of_the_jobs_that_exist_however_far_apart_they_are, fixture)
 {
-    struct fixture *fixture = *state;
     for (uint64_t id = 1; id <= 4; id++)
         job_free(fixture_submit(fixture, NULL));
     fixture->next_job = 2000000;
@@ -262,9 +256,8 @@ static void ids_are_of_the_jobs_that_exist_however_far_apart_they_are(void **sta
     }
 }
 
-static void a_start_loads_open_jobs_and_the_latest_ended_in_order(void **state)
+CASE(a_start_loads_open_jobs_and_the_latest_ended_in_order, fixture)
 {
-    struct fixture *fixture = *state;
     for (uint32_t i = 0; i < 20; i++)
         fixture_run_job(fixture, 0);
     for (uint32_t i = 0; i < 5; i++)
@@ -283,9 +276,8 @@ static void a_start_loads_open_jobs_and_the_latest_ended_in_order(void **state)
     }
 }
 
-static void a_damaged_row_is_never_loaded(void **state)
+CASE(a_damaged_row_is_never_loaded, fixture)
 {
-    struct fixture *fixture = *state;
     static const char *const damages[] = {
         "UPDATE jobs SET uid = -1",
         "UPDATE jobs SET \"end\" = 99",
@@ -303,9 +295,8 @@ static void a_damaged_row_is_never_loaded(void **state)
     }
 }
 
-static void a_read_that_fails_ends_the_store(void **state)
+CASE(a_read_that_fails_ends_the_store, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_(clear_answers) struct answers answers = { .wanted = 1 };
     job_free(fixture_submit(fixture, NULL));
     fixture_commit_all(fixture);
@@ -332,20 +323,18 @@ static void on_key(void *arg, uint64_t key_hash, uint64_t job, uint64_t spec_has
 
 static struct job *submit_with_key(struct fixture *fixture, const char *name, uint64_t *ret_spec_hash)
 {
-    struct job_spec spec;
+    _cleanup_(job_spec_clear) struct job_spec spec;
     job_spec_init(&spec);
     strings_add(&spec.command, "true");
     spec.cwd = xstrdup("/");
     spec.submit_key = xstrdup(name);
     struct job *job = fixture_submit(fixture, &spec);
     *ret_spec_hash = job_spec_hash(&spec);
-    job_spec_clear(&spec);
     return job;
 }
 
-static void submit_keys_are_known_after_a_restart(void **state)
+CASE(submit_keys_are_known_after_a_restart, fixture)
 {
-    struct fixture *fixture = *state;
     uint64_t spec_hash;
     struct key key = { 0 };
     job_free(submit_with_key(fixture, "abc", &spec_hash));
@@ -359,9 +348,8 @@ static void submit_keys_are_known_after_a_restart(void **state)
 }
 
 /* With the submissions of another week, not with a clock that is set ahead. */
-static void submit_keys_are_forgotten_when_others_are_a_week_younger(void **state)
+CASE(submit_keys_are_forgotten_when_others_are_a_week_younger, fixture)
 {
-    struct fixture *fixture = *state;
     uint64_t spec_hash;
     struct key key = { 0 };
     job_free(submit_with_key(fixture, "abc", &spec_hash));
@@ -384,9 +372,8 @@ static void submit_keys_are_forgotten_when_others_are_a_week_younger(void **stat
     assert_int_equal(key.job, 2);
 }
 
-static void a_key_used_again_stands_for_the_later_job(void **state)
+CASE(a_key_used_again_stands_for_the_later_job, fixture)
 {
-    struct fixture *fixture = *state;
     uint64_t spec_hash;
     struct key key = { 0 };
     job_free(submit_with_key(fixture, "abc", &spec_hash));
@@ -397,32 +384,9 @@ static void a_key_used_again_stands_for_the_later_job(void **state)
     assert_int_equal(key.job, 2);
 }
 
-static void two_users_never_share_a_key(void **state)
+CASE(two_users_never_share_a_key, fixture)
 {
     assert_true(store_key_hash(1, "abc") != store_key_hash(2, "abc"));
     assert_true(store_key_hash(1, "abc") != store_key_hash(1, "abd"));
     assert_true(store_key_hash(1, "abc") == store_key_hash(1, "abc"));
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(answers_come_in_the_order_of_the_questions),
-        TEST(the_end_of_a_commit_does_not_wait_for_pages_before_it),
-        TEST(who_still_waits_at_the_end_is_answered_with_nothing),
-        TEST(a_job_is_read_as_it_was_written),
-        TEST(a_waiting_job_is_read_without_what_belongs_to_an_attempt),
-        TEST(a_specification_is_read_as_it_was_written),
-        TEST(events_are_cut_by_number_job_and_limit),
-        TEST(ids_are_of_the_jobs_that_exist_however_far_apart_they_are),
-        TEST(a_start_loads_open_jobs_and_the_latest_ended_in_order),
-        TEST(a_damaged_row_is_never_loaded),
-        TEST(a_read_that_fails_ends_the_store),
-        TEST(submit_keys_are_known_after_a_restart),
-        TEST(submit_keys_are_forgotten_when_others_are_a_week_younger),
-        TEST(a_key_used_again_stands_for_the_later_job),
-        TEST(two_users_never_share_a_key),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

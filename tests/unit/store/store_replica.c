@@ -101,6 +101,8 @@ static int teardown(void **state)
     return fixture_teardown(state);
 }
 
+#define CASE(name, fixture) TEST_ON(name, struct fixture *fixture, setup, teardown)
+
 static struct store_replica *follow(struct fixture *fixture)
 {
     struct store_replica *replica = NULL;
@@ -140,9 +142,8 @@ static void on_retired(void *arg, uint64_t jobs)
     *(bool *)arg = true;
 }
 
-static void a_standby_has_the_same_tables(void **state)
+CASE(a_standby_has_the_same_tables, fixture)
 {
-    struct fixture *fixture = *state;
     bool is_retired = false;
     for (uint32_t i = 0; i < 300; i++)
         fixture_run_job(fixture, i % 8); // many batches become one transaction, with rows in any order
@@ -158,9 +159,8 @@ static void a_standby_has_the_same_tables(void **state)
     assert_equal_tables(fixture);
 }
 
-static void a_change_of_a_booked_gpu_reaches_the_standby(void **state)
+CASE(a_change_of_a_booked_gpu_reaches_the_standby, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL);
     fixture_allocate(fixture, job, 0, 0);
     fixture_commit_all(fixture);
@@ -171,9 +171,8 @@ static void a_change_of_a_booked_gpu_reaches_the_standby(void **state)
     assert_equal_tables(fixture);
 }
 
-static void a_standby_continues_after_a_restart_of_it(void **state)
+CASE(a_standby_continues_after_a_restart_of_it, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
     store_replica_close(follow(fixture));
@@ -184,9 +183,8 @@ static void a_standby_continues_after_a_restart_of_it(void **state)
 }
 
 /* As after a power failure: commits do not wait for the disk, because the log is durable. */
-static void a_standby_that_lost_its_latest_commits_applies_them_again(void **state)
+CASE(a_standby_that_lost_its_latest_commits_applies_them_again, fixture)
 {
-    struct fixture *fixture = *state;
     char command[400];
     for (uint32_t i = 0; i < 20; i++) {
         fixture_run_job(fixture, 0);
@@ -208,9 +206,8 @@ static void a_standby_that_lost_its_latest_commits_applies_them_again(void **sta
     assert_equal_tables(fixture);
 }
 
-static void a_standby_that_leads_begins_a_higher_epoch(void **state)
+CASE(a_standby_that_leads_begins_a_higher_epoch, fixture)
 {
-    struct fixture *fixture = *state;
     uint64_t epoch = fixture->summary.epoch, job = fixture->summary.last_job;
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
@@ -227,9 +224,8 @@ static void a_standby_that_leads_begins_a_higher_epoch(void **state)
     assert_false(fixture->summary.is_old_copy);
 }
 
-static void a_failed_append_ends_the_store_and_changes_nothing(void **state)
+CASE(a_failed_append_ends_the_store_and_changes_nothing, fixture)
 {
-    struct fixture *fixture = *state;
     the_log.failure = -ECANCELED;
     fixture_run_job(fixture, 0);
     uint64_t batch = fixture_commit(fixture);
@@ -242,9 +238,8 @@ static void a_failed_append_ends_the_store_and_changes_nothing(void **state)
     assert_int_equal(fixture_number(fixture, "SELECT number FROM replica"), 1 + the_log.count);
 }
 
-static void an_append_without_an_answer_is_applied_when_it_is_in_the_log(void **state)
+CASE(an_append_without_an_answer_is_applied_when_it_is_in_the_log, fixture)
 {
-    struct fixture *fixture = *state;
     the_log.failure = -ECANCELED;
     the_log.is_late = true;
     fixture_run_job(fixture, 0);
@@ -261,9 +256,8 @@ static void an_append_without_an_answer_is_applied_when_it_is_in_the_log(void **
 }
 
 /* Callers take -ENOSPC for "refused, and nothing happened", and the store tries again without its reserve. */
-static void no_failure_of_an_append_is_taken_for_a_refusal(void **state)
+CASE(no_failure_of_an_append_is_taken_for_a_refusal, fixture)
 {
-    struct fixture *fixture = *state;
     size_t count = the_log.count;
     the_log.failure = -ENOSPC;
     the_log.is_late = true;
@@ -273,9 +267,8 @@ static void no_failure_of_an_append_is_taken_for_a_refusal(void **state)
     assert_int_equal(the_log.count, count + 1);
 }
 
-static void an_entry_is_applied_only_after_the_one_before_it(void **state)
+CASE(an_entry_is_applied_only_after_the_one_before_it, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
     fixture_run_job(fixture, 0);
@@ -291,9 +284,8 @@ static void an_entry_is_applied_only_after_the_one_before_it(void **state)
     store_replica_close(replica);
 }
 
-static void an_entry_that_does_not_fit_changes_nothing(void **state)
+CASE(an_entry_that_does_not_fit_changes_nothing, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL);
     fixture_commit_all(fixture);
     fixture_allocate(fixture, job, 0, 0);
@@ -332,7 +324,7 @@ static void an_entry_that_does_not_fit_changes_nothing(void **state)
 }
 
 /* SQLite 3.40 itself does not end on the first. */
-static void bytes_that_are_no_changes_are_refused(void **state)
+CASE(bytes_that_are_no_changes_are_refused, fixture)
 {
     static const struct {
         const char *bytes;
@@ -344,7 +336,6 @@ static void bytes_that_are_no_changes_are_refused(void **state)
         { "T\2\1\0meta\0\22\0\3\377meta", 17 },
         { "T\2\1\0meta\0\22\0\6", 12 },
     };
-    struct fixture *fixture = *state;
     struct store_replica *replica = follow(fixture);
     struct store_position before = store_replica_position(replica);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -360,26 +351,23 @@ static void bytes_that_are_no_changes_are_refused(void **state)
     store_replica_close(replica);
 }
 
-static void a_store_of_a_cluster_is_not_opened_alone(void **state)
+CASE(a_store_of_a_cluster_is_not_opened_alone, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_close(fixture);
     assert_int_equal(fixture_try_open(fixture), -EXDEV);
     assert_int_equal(store_replica_leave(fixture->dir, &fixture->err), 0);
     assert_int_equal(fixture_try_open(fixture), 0);
 }
 
-static void a_store_of_no_cluster_is_not_opened_with_a_log(void **state)
+CASE(a_store_of_no_cluster_is_not_opened_with_a_log, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_close(fixture);
     assert_int_equal(store_replica_leave(fixture->dir, &fixture->err), 0);
     assert_int_equal(lead(fixture), -ENXIO);
 }
 
-static void a_view_of_a_standbys_store_does_not_change_and_cannot_be_changed(void **state)
+CASE(a_view_of_a_standbys_store_does_not_change_and_cannot_be_changed, fixture)
 {
-    struct fixture *fixture = *state;
     const struct store_observer observer = {
         .arg = fixture, .on_durable = on_durable, .on_failed = on_failed
     };
@@ -405,26 +393,4 @@ static void a_view_of_a_standbys_store_does_not_change_and_cannot_be_changed(voi
     assert_int_equal(later.number, the_log.count + 1);
     store_close(fresh);
     store_replica_close(replica);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(a_standby_has_the_same_tables),
-        TEST(a_change_of_a_booked_gpu_reaches_the_standby),
-        TEST(a_standby_continues_after_a_restart_of_it),
-        TEST(a_standby_that_lost_its_latest_commits_applies_them_again),
-        TEST(a_standby_that_leads_begins_a_higher_epoch),
-        TEST(a_failed_append_ends_the_store_and_changes_nothing),
-        TEST(an_append_without_an_answer_is_applied_when_it_is_in_the_log),
-        TEST(no_failure_of_an_append_is_taken_for_a_refusal),
-        TEST(an_entry_is_applied_only_after_the_one_before_it),
-        TEST(an_entry_that_does_not_fit_changes_nothing),
-        TEST(bytes_that_are_no_changes_are_refused),
-        TEST(a_store_of_a_cluster_is_not_opened_alone),
-        TEST(a_store_of_no_cluster_is_not_opened_with_a_log),
-        TEST(a_view_of_a_standbys_store_does_not_change_and_cannot_be_changed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,8 @@
 #include "store/store_ended.h"
 #include "unit_test.h"
 
+#define CASE(name, fixture) TEST_ON(name, struct fixture *fixture, fixture_setup, fixture_teardown)
+
 #define DAY     INT64_C(86400000)
 #define FOREVER UINT64_MAX
 
@@ -46,9 +48,8 @@ static void fill(struct fixture *fixture, int count)
                                      .utilization_milli = 500 });
 }
 
-static void old_jobs_leave_with_all_that_was_about_them(void **state)
+CASE(old_jobs_leave_with_all_that_was_about_them, fixture)
 {
-    struct fixture *fixture = *state;
     fill(fixture, 4);
     assert_int_equal(retire(fixture, 3 * DAY, FOREVER), 2);
     assert_int_equal(fixture_number(fixture, "SELECT min(id) FROM jobs"), 3);
@@ -60,9 +61,8 @@ static void old_jobs_leave_with_all_that_was_about_them(void **state)
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-static void the_newest_stay_however_old_they_are(void **state)
+CASE(the_newest_stay_however_old_they_are, fixture)
 {
-    struct fixture *fixture = *state;
     fill(fixture, 5);
     assert_int_equal(retire(fixture, 0, 2), 3);
     assert_int_equal(fixture_number(fixture, "SELECT min(id) FROM jobs"), 4);
@@ -75,7 +75,6 @@ static void the_newest_stay_however_old_they_are(void **state)
 
 static void on_sums(void *arg, const struct ended_sum *sums, size_t count, bool is_cut)
 {
-    (void)is_cut;
     assert_int_equal(count, 1);
     assert_int_equal(sums[0].jobs, 70);
     assert_int_equal(sums[0].held_ms, 70 * 2000);
@@ -84,9 +83,8 @@ static void on_sums(void *arg, const struct ended_sum *sums, size_t count, bool 
     *(bool *)arg = true;
 }
 
-static void what_they_held_and_used_stays_in_the_sums(void **state)
+CASE(what_they_held_and_used_stays_in_the_sums, fixture)
 {
-    struct fixture *fixture = *state;
     const struct ended_filter filter = { .until_ms = INT64_MAX };
     fill(fixture, 70);
     for (int64_t before = 0; before <= 71 * DAY; before += 69 * DAY) {
@@ -98,9 +96,8 @@ static void what_they_held_and_used_stays_in_the_sums(void **state)
     assert_int_equal(fixture_number(fixture, "SELECT count(*) FROM kept_days"), 68);
 }
 
-static void what_has_not_ended_stays(void **state)
+CASE(what_has_not_ended_stays, fixture)
 {
-    struct fixture *fixture = *state;
     job_free(fixture_submit(fixture, NULL)); // it waits
     _cleanup_(job_freep) struct job *running = fixture_submit(fixture, NULL);
     fixture_allocate(fixture, running, 1, 0);
@@ -112,9 +109,8 @@ static void what_has_not_ended_stays(void **state)
     assert_int_equal(fixture_sql(fixture, "DELETE FROM events"), SQLITE_CONSTRAINT);
 }
 
-static void numbers_never_come_again(void **state)
+CASE(numbers_never_come_again, fixture)
 {
-    struct fixture *fixture = *state;
     fill(fixture, 3);
     uint64_t last_event = fixture->next_seq - 1;
     assert_int_equal(retire(fixture, INT64_MAX, FOREVER), 3);
@@ -128,9 +124,8 @@ static void numbers_never_come_again(void **state)
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-static void a_kill_in_between_leaves_whole_jobs_and_whole_sums(void **state)
+CASE(a_kill_in_between_leaves_whole_jobs_and_whole_sums, fixture)
 {
-    struct fixture *fixture = *state;
     fill(fixture, 100);
     fixture_close(fixture);
     for (int kill_after = 1; kill_after <= 3; kill_after++) {
@@ -161,9 +156,8 @@ static void a_kill_in_between_leaves_whole_jobs_and_whole_sums(void **state)
 }
 
 /* The elements have their specification from the array. */
-static void an_array_leaves_after_its_elements(void **state)
+CASE(an_array_leaves_after_its_elements, fixture)
 {
-    struct fixture *fixture = *state;
     struct job_spec spec;
     job_spec_init(&spec);
     strings_add(&spec.command, "true");
@@ -191,12 +185,9 @@ static void an_array_leaves_after_its_elements(void **state)
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-
 /* What a job that waits depends on is asked for at the next start. */
-static void a_job_that_another_waits_for_stays(void **state)
+CASE(a_job_that_another_waits_for_stays, fixture)
 {
-    struct fixture *fixture = *state;
     struct heard heard = { 0 };
     for (unsigned i = 0; i < 40; i++)
         fixture_run_job(fixture, 0);
@@ -206,19 +197,4 @@ static void a_job_that_another_waits_for_stays(void **state)
     assert_int_equal(fixture_number(fixture, "SELECT count(*) FROM jobs"), 2);
     assert_int_equal(fixture_number(fixture, "SELECT count(*) FROM jobs WHERE id IN (3, 17)"), 2);
     assert_int_equal(fixture_fsck(fixture), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_job_that_another_waits_for_stays),
-        TEST(old_jobs_leave_with_all_that_was_about_them),
-        TEST(the_newest_stay_however_old_they_are),
-        TEST(what_they_held_and_used_stays_in_the_sums),
-        TEST(what_has_not_ended_stays),
-        TEST(numbers_never_come_again),
-        TEST(a_kill_in_between_leaves_whole_jobs_and_whole_sums),
-        TEST(an_array_leaves_after_its_elements),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

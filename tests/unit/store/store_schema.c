@@ -12,6 +12,8 @@
 #include "store_fixture.h"
 #include "unit_test.h"
 
+#define CASE(name, fixture) TEST_ON(name, struct fixture *fixture, fixture_setup, fixture_teardown)
+
 #define TEXT(text) ((char *)(uintptr_t)(text))
 
 /* --- a store of step 1 --- */
@@ -131,9 +133,8 @@ static void keep_job(void *arg, struct job *job)
     jobs[job->id] = job;
 }
 
-static void an_older_store_is_brought_up_to_date_with_all_that_is_in_it(void **state)
+CASE(an_older_store_is_brought_up_to_date_with_all_that_is_in_it, fixture)
 {
-    struct fixture *fixture = *state;
     struct job *jobs[4] = { 0 };
     make_old_store(fixture);
     fixture_open(fixture);
@@ -154,9 +155,8 @@ static void an_older_store_is_brought_up_to_date_with_all_that_is_in_it(void **s
         job_free(jobs[i]);
 }
 
-static void a_store_that_was_brought_up_to_date_goes_on(void **state)
+CASE(a_store_that_was_brought_up_to_date_goes_on, fixture)
 {
-    struct fixture *fixture = *state;
     make_old_store(fixture);
     fixture_open(fixture);
     fixture_run_job(fixture, 5);
@@ -188,11 +188,10 @@ static void requeue(struct fixture *fixture, struct job *job, enum requeue_cause
     "ALTER TABLE jobs DROP COLUMN array_exit_max; ALTER TABLE jobs DROP COLUMN account;"                     \
     "ALTER TABLE attempts ADD COLUMN boot_id TEXT; ALTER TABLE jobs DROP COLUMN earlier;"
 
-static void requeues_of_an_older_store_are_counted_from_its_events(void **state)
+CASE(requeues_of_an_older_store_are_counted_from_its_events, fixture)
 {
     static const enum requeue_cause causes[] = { REQUEUE_TIME_LIMIT, REQUEUE_NODE_LOST, REQUEUE_TIME_LIMIT,
         REQUEUE_ASKED, REQUEUE_FAILED, REQUEUE_PREEMPTED };
-    struct fixture *fixture = *state;
     struct job *jobs[2] = { 0 };
     _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL);
     for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++)
@@ -215,9 +214,8 @@ static void requeues_of_an_older_store_are_counted_from_its_events(void **state)
 }
 
 /* The second attempt was on a lost node, which reports no end and so no log; the third never started. */
-static void the_output_of_a_requeued_attempt_of_an_older_store_is_found_in_its_events(void **state)
+CASE(the_output_of_a_requeued_attempt_of_an_older_store_is_found_in_its_events, fixture)
 {
-    struct fixture *fixture = *state;
     struct job *jobs[3] = { 0 };
     _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL);
     _cleanup_(job_freep) struct job *other = fixture_submit(fixture, NULL);
@@ -247,14 +245,13 @@ static void the_output_of_a_requeued_attempt_of_an_older_store_is_found_in_its_e
     job_free(jobs[2]);
 }
 
-static void elements_of_an_older_store_are_counted_from_the_events_of_their_array(void **state)
+CASE(elements_of_an_older_store_are_counted_from_the_events_of_their_array, fixture)
 {
     static const struct {
         enum job_end end;
         int32_t exit_code;
     } ends[] = { { END_EXIT, 0 }, { END_EXIT, 3 }, { END_CANCELLED, 0 }, { END_EXIT, 0 },
         { END_SIGNAL, 137 } };
-    struct fixture *fixture = *state;
     struct job *jobs[2] = { 0 };
     struct job_spec spec = { .cwd = TEXT("/"), .ask = { .array = TEXT("0-5") } };
     strings_add(&spec.command, "train");
@@ -297,9 +294,8 @@ static void allocate_share(struct fixture *fixture, struct job *job, uint32_t sl
     gpu_grants_clear(&event.gpus);
 }
 
-static void the_shares_of_a_gpu_add_up_to_the_whole_and_no_more(void **state)
+CASE(the_shares_of_a_gpu_add_up_to_the_whole_and_no_more, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_(job_freep) struct job *first = fixture_submit(fixture, NULL);
     _cleanup_(job_freep) struct job *second = fixture_submit(fixture, NULL);
     _cleanup_(job_freep) struct job *third = fixture_submit(fixture, NULL);
@@ -312,9 +308,8 @@ static void the_shares_of_a_gpu_add_up_to_the_whole_and_no_more(void **state)
     assert_non_null(strstr(fixture->failure.message, "more than the whole"));
 }
 
-static void gpus_of_several_nodes_are_booked_where_they_are(void **state)
+CASE(gpus_of_several_nodes_are_booked_where_they_are, fixture)
 {
-    struct fixture *fixture = *state;
     struct job_spec spec = { .cwd = TEXT("/"), .ask = { .gpus = 2 } };
     strings_add(&spec.command, "true");
     _cleanup_(job_freep) struct job *job = fixture_submit(fixture, &spec);
@@ -332,9 +327,8 @@ static void gpus_of_several_nodes_are_booked_where_they_are(void **state)
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-static void a_job_that_is_put_back_gives_its_gpus_back(void **state)
+CASE(a_job_that_is_put_back_gives_its_gpus_back, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL);
     fixture_allocate(fixture, job, 0, 0);
     fixture_event(fixture, job, EVENT_STARTED);
@@ -347,9 +341,8 @@ static void a_job_that_is_put_back_gives_its_gpus_back(void **state)
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-static void idleness_and_what_follows_are_kept(void **state)
+CASE(idleness_and_what_follows_are_kept, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL);
     struct job *jobs[2] = { 0 };
     fixture_allocate(fixture, job, 0, 0);
@@ -374,9 +367,8 @@ static void idleness_and_what_follows_are_kept(void **state)
     assert_true(job->ask->preemptible);
 }
 
-static void edits_and_holds_are_kept(void **state)
+CASE(edits_and_holds_are_kept, fixture)
 {
-    struct fixture *fixture = *state;
     struct job_ask ask = { .gpus = 1, .after = TEXT("1"), .cpu_milli = 2500 };
     _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL);
     struct job *jobs[2] = { 0 };
@@ -409,9 +401,8 @@ static void on_spec(void *arg, uint64_t job, struct spec_bytes *bytes)
     spec_bytes_drop(bytes);
 }
 
-static void an_element_has_the_specification_of_its_array(void **state)
+CASE(an_element_has_the_specification_of_its_array, fixture)
 {
-    struct fixture *fixture = *state;
     struct job_spec spec = { .cwd = TEXT("/"), .ask = { .array = TEXT("3-4") } };
     struct fetched fetched = { 0 };
     strings_add(&spec.command, "train");
@@ -441,9 +432,8 @@ static void add_cluster_event(struct fixture *fixture, const struct cluster_chan
     fixture_apply(fixture, NULL, &event);
 }
 
-static void changes_of_the_cluster_are_events_of_no_job(void **state)
+CASE(changes_of_the_cluster_are_events_of_no_job, fixture)
 {
-    struct fixture *fixture = *state;
     const struct cluster_change drain = { .kind = CHANGE_NODE_DRAIN, .node = TEXT("n") };
     const struct cluster_change broken = { .kind = CHANGE_NODE_DRAIN };
     add_cluster_event(fixture, &drain);
@@ -470,9 +460,8 @@ static void put_state(struct fixture *fixture, const char *kind, const char *key
     store_batch_put(fixture->batch, kind, key, &bytes);
 }
 
-static void the_state_of_the_cluster_is_put_replaced_and_removed(void **state)
+CASE(the_state_of_the_cluster_is_put_replaced_and_removed, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_buffer_ struct buffer shown = { 0 };
     fixture->batch = store_batch_new(++fixture->next_batch);
     put_state(fixture, "node", "b", "1");
@@ -490,25 +479,4 @@ static void the_state_of_the_cluster_is_put_replaced_and_removed(void **state)
     fixture_open(fixture);
     assert_int_equal(store_load_state(fixture->store, show_state, &shown, &fixture->err), 0);
     assert_string_equal(buffer_text(&shown), "gpu/none= node/a=2 node/b=4 ");
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(an_older_store_is_brought_up_to_date_with_all_that_is_in_it),
-        TEST(a_store_that_was_brought_up_to_date_goes_on),
-        TEST(requeues_of_an_older_store_are_counted_from_its_events),
-        TEST(the_output_of_a_requeued_attempt_of_an_older_store_is_found_in_its_events),
-        TEST(elements_of_an_older_store_are_counted_from_the_events_of_their_array),
-        TEST(the_shares_of_a_gpu_add_up_to_the_whole_and_no_more),
-        TEST(gpus_of_several_nodes_are_booked_where_they_are),
-        TEST(a_job_that_is_put_back_gives_its_gpus_back),
-        TEST(edits_and_holds_are_kept),
-        TEST(idleness_and_what_follows_are_kept),
-        TEST(an_element_has_the_specification_of_its_array),
-        TEST(changes_of_the_cluster_are_events_of_no_job),
-        TEST(the_state_of_the_cluster_is_put_replaced_and_removed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,8 @@
 #include "store_fixture.h"
 #include "unit_test.h"
 
+#define CASE(name, fixture) TEST_ON(name, struct fixture *fixture, fixture_setup, fixture_teardown)
+
 #define MANY 3000
 
 static void take_one(struct fixture *fixture)
@@ -33,9 +35,8 @@ static void restore(struct fixture *fixture, const char *name)
     assert_int_equal(rename(from, fixture_path(fixture, "mgpu.db")), 0);
 }
 
-static void the_three_latest_snapshots_are_kept(void **state)
+CASE(the_three_latest_snapshots_are_kept, fixture)
 {
-    struct fixture *fixture = *state;
     for (int i = 0; i < 5; i++)
         take_one(fixture);
     assert_false(exists(fixture, "backup/mgpu-00000001.db"));
@@ -46,9 +47,8 @@ static void the_three_latest_snapshots_are_kept(void **state)
     assert_false(exists(fixture, "backup/unfinished.db-wal"));
 }
 
-static void a_snapshot_is_private(void **state)
+CASE(a_snapshot_is_private, fixture)
 {
-    struct fixture *fixture = *state;
     struct stat file;
     take_one(fixture);
     assert_int_equal(stat(fixture_path(fixture, "backup"), &file), 0);
@@ -57,9 +57,8 @@ static void a_snapshot_is_private(void **state)
     assert_int_equal(file.st_mode & 07777, 0600);
 }
 
-static void a_restored_snapshot_has_its_jobs_and_gives_no_number_out_again(void **state)
+CASE(a_restored_snapshot_has_its_jobs_and_gives_no_number_out_again, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
     take_one(fixture);
@@ -84,9 +83,8 @@ static void a_restored_snapshot_has_its_jobs_and_gives_no_number_out_again(void 
 }
 
 /* A node has shown that the store is an older copy. */
-static void numbers_that_are_skipped_stay_skipped(void **state)
+CASE(numbers_that_are_skipped_stay_skipped, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
     fixture_close(fixture);
@@ -105,9 +103,8 @@ static void numbers_that_are_skipped_stay_skipped(void **state)
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-static void commits_made_while_a_snapshot_is_made_keep_it_whole(void **state)
+CASE(commits_made_while_a_snapshot_is_made_keep_it_whole, fixture)
 {
-    struct fixture *fixture = *state;
     for (uint32_t i = 0; i < MANY; i++)
         fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
@@ -126,9 +123,8 @@ static void commits_made_while_a_snapshot_is_made_keep_it_whole(void **state)
         fail_msg("%s", fixture->finding);
 }
 
-static void a_snapshot_reports_its_progress_and_its_end(void **state)
+CASE(a_snapshot_reports_its_progress_and_its_end, fixture)
 {
-    struct fixture *fixture = *state;
     for (uint32_t i = 0; i < MANY; i++)
         fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
@@ -138,9 +134,8 @@ static void a_snapshot_reports_its_progress_and_its_end(void **state)
     assert_int_equal(fixture->ends, 1);
 }
 
-static void a_snapshot_that_cannot_be_made_is_a_warning(void **state)
+CASE(a_snapshot_that_cannot_be_made_is_a_warning, fixture)
 {
-    struct fixture *fixture = *state;
     FILE *file = fopen(fixture_path(fixture, "backup"), "w");
     assert_non_null(file);
     (void)fclose(file);
@@ -152,9 +147,8 @@ static void a_snapshot_that_cannot_be_made_is_a_warning(void **state)
     assert_false(fixture->has_failed);
 }
 
-static void a_missing_database_beside_a_snapshot_is_refused_with_the_way_back(void **state)
+CASE(a_missing_database_beside_a_snapshot_is_refused_with_the_way_back, fixture)
 {
-    struct fixture *fixture = *state;
     take_one(fixture);
     fixture_close(fixture);
     assert_int_equal(unlink(fixture_path(fixture, "mgpu.db")), 0);
@@ -162,29 +156,11 @@ static void a_missing_database_beside_a_snapshot_is_refused_with_the_way_back(vo
     assert_non_null(strstr(fixture->err.hint, "cp -p backup/mgpu-00000001.db mgpu.db"));
 }
 
-static void damage_is_refused_with_the_way_back(void **state)
+CASE(damage_is_refused_with_the_way_back, fixture)
 {
-    struct fixture *fixture = *state;
     take_one(fixture);
     fixture_close(fixture);
     assert_int_equal(truncate(fixture_path(fixture, "mgpu.db"), 5000), 0);
     assert_int_equal(fixture_try_open(fixture), -EUCLEAN);
     assert_non_null(strstr(fixture->err.hint, "cp -p backup/mgpu-00000001.db mgpu.db"));
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(the_three_latest_snapshots_are_kept),
-        TEST(a_snapshot_is_private),
-        TEST(a_restored_snapshot_has_its_jobs_and_gives_no_number_out_again),
-        TEST(numbers_that_are_skipped_stay_skipped),
-        TEST(commits_made_while_a_snapshot_is_made_keep_it_whole),
-        TEST(a_snapshot_reports_its_progress_and_its_end),
-        TEST(a_snapshot_that_cannot_be_made_is_a_warning),
-        TEST(a_missing_database_beside_a_snapshot_is_refused_with_the_way_back),
-        TEST(damage_is_refused_with_the_way_back),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

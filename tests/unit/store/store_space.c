@@ -58,6 +58,8 @@ static int on_teardown(void **state)
     return umount(mount_point);
 }
 
+#define CASE(name, fixture) TEST_ON(name, struct fixture *fixture, on_setup, on_teardown)
+
 /* What store_is_full says of the disk as it is now. The batch comes back after the reserve was tried again.
  */
 static bool is_full_now(struct fixture *fixture)
@@ -71,9 +73,8 @@ static bool is_full_now(struct fixture *fixture)
     return store_is_full(fixture->store);
 }
 
-static void jobs_end_on_a_full_disk_and_new_work_is_refused(void **state)
+CASE(jobs_end_on_a_full_disk_and_new_work_is_refused, fixture)
 {
-    struct fixture *fixture = *state;
     if (!can_mount)
         skip();
     struct job *jobs[200];
@@ -98,9 +99,8 @@ static void jobs_end_on_a_full_disk_and_new_work_is_refused(void **state)
     assert_int_equal(access(fixture_path(fixture, "reserve"), F_OK), 0);
 }
 
-static void an_idle_store_notices_that_there_is_space_again(void **state)
+CASE(an_idle_store_notices_that_there_is_space_again, fixture)
 {
-    struct fixture *fixture = *state;
     if (!can_mount)
         skip();
     fill_disk();
@@ -111,9 +111,8 @@ static void an_idle_store_notices_that_there_is_space_again(void **state)
     assert_false(store_space_is_short(fixture->store));
 }
 
-static void a_start_on_a_full_disk_uses_the_reserve(void **state)
+CASE(a_start_on_a_full_disk_uses_the_reserve, fixture)
 {
-    struct fixture *fixture = *state;
     if (!can_mount)
         skip();
     fixture_run_job(fixture, 0);
@@ -127,9 +126,8 @@ static void a_start_on_a_full_disk_uses_the_reserve(void **state)
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-static void a_disk_without_any_space_ends_the_store_and_loses_nothing(void **state)
+CASE(a_disk_without_any_space_ends_the_store_and_loses_nothing, fixture)
 {
-    struct fixture *fixture = *state;
     if (!can_mount)
         skip();
     uint64_t acknowledged = 0;
@@ -149,9 +147,8 @@ static void a_disk_without_any_space_ends_the_store_and_loses_nothing(void **sta
 }
 
 /* The message for a full disk does not advise moving the store away. */
-static void a_start_without_any_space_is_not_called_damage(void **state)
+CASE(a_start_without_any_space_is_not_called_damage, fixture)
 {
-    struct fixture *fixture = *state;
     if (!can_mount)
         skip();
     fixture_run_job(fixture, 0);
@@ -168,9 +165,8 @@ static void a_start_without_any_space_is_not_called_damage(void **state)
     assert_int_equal(fixture->summary.jobs, 1);
 }
 
-static void a_start_without_any_inode_is_not_called_damage(void **state)
+CASE(a_start_without_any_inode_is_not_called_damage, fixture)
 {
-    struct fixture *fixture = *state;
     if (!can_mount)
         skip();
     fixture_run_job(fixture, 0);
@@ -197,16 +193,7 @@ int main(void)
     can_mount = geteuid() == 0 && mkdtemp(mount_point) != NULL && unshare(CLONE_NEWNS) == 0 &&
                 mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
     (void)setenv("TMPDIR", can_mount ? mount_point : "/tmp", 1);
-#define TEST(name) cmocka_unit_test_setup_teardown(name, on_setup, on_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(an_idle_store_notices_that_there_is_space_again),
-        TEST(jobs_end_on_a_full_disk_and_new_work_is_refused),
-        TEST(a_start_on_a_full_disk_uses_the_reserve),
-        TEST(a_start_without_any_space_is_not_called_damage),
-        TEST(a_start_without_any_inode_is_not_called_damage),
-        TEST(a_disk_without_any_space_ends_the_store_and_loses_nothing),
-    };
-    int failures = cmocka_run_group_tests(tests, NULL, NULL);
+    int failures = unit_tests_run(NULL, NULL);
     (void)rmdir(mount_point);
     return failures;
 }

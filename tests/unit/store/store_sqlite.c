@@ -14,11 +14,12 @@
 #include "store_fixture.h"
 #include "unit_test.h"
 
+#define CASE(name, fixture) TEST_ON(name, struct fixture *fixture, fixture_setup, fixture_teardown)
+
 #define FLIPS 150
 
-static void the_epoch_grows_with_every_open(void **state)
+CASE(the_epoch_grows_with_every_open, fixture)
 {
-    struct fixture *fixture = *state;
     char instance[33];
     memcpy(instance, fixture->summary.instance, sizeof(instance));
     assert_int_equal(strlen(instance), 32);
@@ -30,9 +31,8 @@ static void the_epoch_grows_with_every_open(void **state)
     }
 }
 
-static void the_summary_tells_the_highest_numbers(void **state)
+CASE(the_summary_tells_the_highest_numbers, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
@@ -43,9 +43,8 @@ static void the_summary_tells_the_highest_numbers(void **state)
     assert_int_equal(fixture->summary.jobs, 2);
 }
 
-static void ids_are_not_reused_after_rows_were_removed(void **state)
+CASE(ids_are_not_reused_after_rows_were_removed, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
@@ -56,9 +55,8 @@ static void ids_are_not_reused_after_rows_were_removed(void **state)
     assert_int_equal(fixture->summary.last_job, 2);
 }
 
-static void a_second_open_is_refused_and_names_the_process(void **state)
+CASE(a_second_open_is_refused_and_names_the_process, fixture)
 {
-    struct fixture *fixture = *state;
     struct store *first = take_ptr(fixture->store);
     char pid[32];
     (void)snprintf(pid, sizeof(pid), "pid %d", (int)getpid());
@@ -68,9 +66,8 @@ static void a_second_open_is_refused_and_names_the_process(void **state)
     fixture->store = first;
 }
 
-static void the_directory_and_its_files_are_private(void **state)
+CASE(the_directory_and_its_files_are_private, fixture)
 {
-    struct fixture *fixture = *state;
     static const char *const names[] = { "mgpu.db", "mgpu.db-wal", "mgpu.db-shm", "lock", "reserve" };
     struct stat file;
     assert_int_equal(stat(fixture->dir, &file), 0);
@@ -81,7 +78,7 @@ static void the_directory_and_its_files_are_private(void **state)
     }
 }
 
-static void network_file_systems_are_refused_by_name(void **state)
+CASE(network_file_systems_are_refused_by_name, fixture)
 {
     assert_string_equal(store_dir_unsafe(0x6969), "NFS");
     assert_string_equal(store_dir_unsafe(0x65735546), "FUSE");
@@ -91,9 +88,8 @@ static void network_file_systems_are_refused_by_name(void **state)
     assert_null(store_dir_unsafe(0x794c7630)); // overlayfs
 }
 
-static void the_directory_of_another_user_is_refused(void **state)
+CASE(the_directory_of_another_user_is_refused, fixture)
 {
-    struct fixture *fixture = *state;
     if (geteuid() != 0)
         skip();
     fixture_close(fixture);
@@ -102,9 +98,8 @@ static void the_directory_of_another_user_is_refused(void **state)
     assert_non_null(strstr(fixture->err.message, "uid 1234"));
 }
 
-static void a_file_in_place_of_the_directory_is_refused(void **state)
+CASE(a_file_in_place_of_the_directory_is_refused, fixture)
 {
-    struct fixture *fixture = *state;
     struct store *store;
     struct store_summary summary;
     const struct store_observer observer = { 0 };
@@ -112,9 +107,8 @@ static void a_file_in_place_of_the_directory_is_refused(void **state)
         store_open(fixture_path(fixture, "mgpu.db"), &observer, &store, &summary, &fixture->err), -ENOTDIR);
 }
 
-static void a_newer_schema_is_refused_with_both_versions(void **state)
+CASE(a_newer_schema_is_refused_with_both_versions, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_close(fixture);
     assert_int_equal(fixture_sql(fixture, "PRAGMA user_version = 99"), SQLITE_OK);
     assert_int_equal(fixture_try_open(fixture), -ENOTSUP);
@@ -123,27 +117,24 @@ static void a_newer_schema_is_refused_with_both_versions(void **state)
     assert_non_null(strstr(fixture->err.message, known));
 }
 
-static void an_empty_database_file_is_refused(void **state)
+CASE(an_empty_database_file_is_refused, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_close(fixture);
     fixture_put(fixture, "mgpu.db", "", 0);
     assert_int_equal(fixture_try_open(fixture), -EUCLEAN);
     assert_non_null(strstr(fixture->err.message, "empty"));
 }
 
-static void garbage_in_place_of_the_database_is_refused(void **state)
+CASE(garbage_in_place_of_the_database_is_refused, fixture)
 {
-    struct fixture *fixture = *state;
     static const char garbage[8192] = "this is no database at all";
     fixture_close(fixture);
     fixture_put(fixture, "mgpu.db", garbage, sizeof(garbage));
     assert_int_equal(fixture_try_open(fixture), -EUCLEAN);
 }
 
-static void another_programs_database_is_refused_and_left_alone(void **state)
+CASE(another_programs_database_is_refused_and_left_alone, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_close(fixture);
     assert_int_equal(unlink(fixture_path(fixture, "mgpu.db")), 0);
     assert_int_equal(fixture_sql(fixture, "CREATE TABLE things (a)"), SQLITE_OK);
@@ -151,9 +142,8 @@ static void another_programs_database_is_refused_and_left_alone(void **state)
     assert_int_equal(fixture_number(fixture, "SELECT count(*) FROM sqlite_schema"), 1);
 }
 
-static void a_truncated_database_is_refused(void **state)
+CASE(a_truncated_database_is_refused, fixture)
 {
-    struct fixture *fixture = *state;
     for (uint32_t i = 0; i < 100; i++)
         fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
@@ -167,9 +157,8 @@ static void a_truncated_database_is_refused(void **state)
     }
 }
 
-static void a_flipped_bit_is_refused_or_leaves_every_job_and_number(void **state)
+CASE(a_flipped_bit_is_refused_or_leaves_every_job_and_number, fixture)
 {
-    struct fixture *fixture = *state;
     unsigned refused = 0;
     for (uint32_t i = 0; i < 20; i++)
         fixture_run_job(fixture, 0);
@@ -201,9 +190,8 @@ static void a_flipped_bit_is_refused_or_leaves_every_job_and_number(void **state
     assert_true(refused > 0);
 }
 
-static void what_was_durable_is_there_after_a_crash(void **state)
+CASE(what_was_durable_is_there_after_a_crash, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
     fixture_crash(fixture);
@@ -213,9 +201,8 @@ static void what_was_durable_is_there_after_a_crash(void **state)
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-static void a_removed_log_is_refused(void **state)
+CASE(a_removed_log_is_refused, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
     fixture_crash(fixture);
@@ -224,9 +211,8 @@ static void a_removed_log_is_refused(void **state)
     assert_non_null(strstr(fixture->err.message, "mgpu.db-wal"));
 }
 
-static void a_copy_without_its_log_gives_no_id_out_again(void **state)
+CASE(a_copy_without_its_log_gives_no_id_out_again, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
     fixture_crash(fixture);
@@ -244,9 +230,8 @@ static void a_copy_without_its_log_gives_no_id_out_again(void **state)
 }
 
 /* Damage that only a look at every page finds, in a file of 80 MB. */
-static void a_large_file_is_read_whole_after_an_unclean_stop_alone(void **state)
+CASE(a_large_file_is_read_whole_after_an_unclean_stop_alone, fixture)
 {
-    struct fixture *fixture = *state;
     static const uint8_t nonsense[4] = { 0x7f, 0xff, 0xff, 0xff };
     fixture_close(fixture);
     assert_int_equal(
@@ -262,15 +247,14 @@ static void a_large_file_is_read_whole_after_an_unclean_stop_alone(void **state)
     assert_int_equal(fixture_try_open(fixture), -EUCLEAN);
 }
 
-static void a_new_store_has_small_pages(void **state)
+CASE(a_new_store_has_small_pages, fixture)
 {
-    assert_int_equal(fixture_number(*state, "PRAGMA page_size"), 512);
+    assert_int_equal(fixture_number(fixture, "PRAGMA page_size"), 512);
 }
 
 /* Those made by earlier versions have pages of 4096 bytes. */
-static void a_store_keeps_the_size_of_its_pages(void **state)
+CASE(a_store_keeps_the_size_of_its_pages, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
     fixture_close(fixture);
@@ -286,9 +270,8 @@ static void a_store_keeps_the_size_of_its_pages(void **state)
     assert_int_equal(fixture_number(fixture, "SELECT count(*) FROM jobs"), 101);
 }
 
-static void a_step_of_the_schema_runs_once_and_whole(void **state)
+CASE(a_step_of_the_schema_runs_once_and_whole, fixture)
 {
-    struct fixture *fixture = *state;
     sqlite3 *db = NULL;
     const int now = store_schema_version();
     const struct schema_step steps[] = {
@@ -306,9 +289,8 @@ static void a_step_of_the_schema_runs_once_and_whole(void **state)
         fixture_number(fixture, "SELECT count(*) FROM sqlite_schema WHERE name IN ('a', 'b')"), 1);
 }
 
-static void a_start_refuses_open_jobs_that_do_not_follow_from_their_events(void **state)
+CASE(a_start_refuses_open_jobs_that_do_not_follow_from_their_events, fixture)
 {
-    struct fixture *fixture = *state;
     const struct {
         const char *spoil, *mend, *words;
     } rows[] = {
@@ -333,34 +315,4 @@ static void a_start_refuses_open_jobs_that_do_not_follow_from_their_events(void 
         if (i + 1 < sizeof(rows) / sizeof(rows[0]))
             fixture_open(fixture);
     }
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(the_epoch_grows_with_every_open),
-        TEST(the_summary_tells_the_highest_numbers),
-        TEST(ids_are_not_reused_after_rows_were_removed),
-        TEST(a_second_open_is_refused_and_names_the_process),
-        TEST(the_directory_and_its_files_are_private),
-        TEST(network_file_systems_are_refused_by_name),
-        TEST(the_directory_of_another_user_is_refused),
-        TEST(a_file_in_place_of_the_directory_is_refused),
-        TEST(a_newer_schema_is_refused_with_both_versions),
-        TEST(an_empty_database_file_is_refused),
-        TEST(garbage_in_place_of_the_database_is_refused),
-        TEST(another_programs_database_is_refused_and_left_alone),
-        TEST(a_truncated_database_is_refused),
-        TEST(a_flipped_bit_is_refused_or_leaves_every_job_and_number),
-        TEST(what_was_durable_is_there_after_a_crash),
-        TEST(a_removed_log_is_refused),
-        TEST(a_copy_without_its_log_gives_no_id_out_again),
-        TEST(a_new_store_has_small_pages),
-        TEST(a_store_keeps_the_size_of_its_pages),
-        TEST(a_large_file_is_read_whole_after_an_unclean_stop_alone),
-        TEST(a_start_refuses_open_jobs_that_do_not_follow_from_their_events),
-        TEST(a_step_of_the_schema_runs_once_and_whole),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,8 @@
 #include "store_fixture.h"
 #include "unit_test.h"
 
+#define CASE(name, fixture) TEST_ON(name, struct fixture *fixture, fixture_setup, fixture_teardown)
+
 struct answer {
     bool is_here;
     uint64_t id;
@@ -74,9 +76,8 @@ static int add_another(struct fixture *fixture, uint32_t uid, int number, int64_
     return answer.result;
 }
 
-static void a_user_has_so_many_valid_tokens_and_no_more(void **state)
+CASE(a_user_has_so_many_valid_tokens_and_no_more, fixture)
 {
-    struct fixture *fixture = *state;
     for (int i = 0; i < STORE_USER_TOKENS_MAX - 1; i++)
         assert_int_equal(add_another(fixture, 7, i, 5000), 0);
     assert_int_equal(add_another(fixture, 7, 1000, 900), 0);  // has expired
@@ -85,9 +86,8 @@ static void a_user_has_so_many_valid_tokens_and_no_more(void **state)
     assert_int_equal(add_another(fixture, 8, 1003, 5000), 0);
 }
 
-static void a_token_is_found_by_its_hash(void **state)
+CASE(a_token_is_found_by_its_hash, fixture)
 {
-    struct fixture *fixture = *state;
     assert_int_equal(add(fixture, 1, 0), 1);
     assert_int_equal(add(fixture, 2, 0), 2);
     struct answer answer = find(fixture, 2, 1000);
@@ -98,26 +98,23 @@ static void a_token_is_found_by_its_hash(void **state)
     assert_int_equal(find(fixture, 3, 1000).id, 0);
 }
 
-static void a_token_survives_a_restart(void **state)
+CASE(a_token_survives_a_restart, fixture)
 {
-    struct fixture *fixture = *state;
     (void)add(fixture, 1, 0);
     fixture_close(fixture);
     fixture_open(fixture);
     assert_int_equal(find(fixture, 1, 1000).id, 1);
 }
 
-static void an_expired_token_is_not_found(void **state)
+CASE(an_expired_token_is_not_found, fixture)
 {
-    struct fixture *fixture = *state;
     (void)add(fixture, 1, 2000);
     assert_int_equal(find(fixture, 1, 1999).id, 1);
     assert_int_equal(find(fixture, 1, 2000).id, 0);
 }
 
-static void the_same_secret_twice_is_refused_and_harms_nothing(void **state)
+CASE(the_same_secret_twice_is_refused_and_harms_nothing, fixture)
 {
-    struct fixture *fixture = *state;
     assert_int_equal(add(fixture, 1, 0), 1);
     assert_int_equal(add(fixture, 1, 0), 0);
     fixture_run_job(fixture, 0);
@@ -168,9 +165,8 @@ static int revoke(struct fixture *fixture, uint64_t id, int64_t uid)
     return verdict.result;
 }
 
-static void a_list_has_the_newest_good_tokens_of_its_user(void **state)
+CASE(a_list_has_the_newest_good_tokens_of_its_user, fixture)
 {
-    struct fixture *fixture = *state;
     (void)add(fixture, 1, 0);
     (void)add(fixture, 2, 1000); // has expired
     (void)add(fixture, 3, 1001);
@@ -183,9 +179,8 @@ static void a_list_has_the_newest_good_tokens_of_its_user(void **state)
     assert_int_equal(list(fixture, 1001, 4).count, 0);
 }
 
-static void a_revoked_token_is_gone_after_a_restart_too(void **state)
+CASE(a_revoked_token_is_gone_after_a_restart_too, fixture)
 {
-    struct fixture *fixture = *state;
     (void)add(fixture, 1, 0);
     (void)add(fixture, 2, 0);
     assert_int_equal(revoke(fixture, 1, 1001), -ENOENT); // somebody else's
@@ -201,10 +196,9 @@ static void a_revoked_token_is_gone_after_a_restart_too(void **state)
 }
 
 /* The page makes two short-lived ones for each login. */
-static void tokens_that_expired_long_ago_leave_the_store(void **state)
+CASE(tokens_that_expired_long_ago_leave_the_store, fixture)
 {
     const int64_t week_ms = 7 * 24 * 3600 * 1000L;
-    struct fixture *fixture = *state;
     (void)add(fixture, 1, 1000);
     (void)add(fixture, 2, 0);
     (void)add_at(fixture, 3, 1000 + week_ms, 2000 + week_ms);
@@ -213,20 +207,4 @@ static void tokens_that_expired_long_ago_leave_the_store(void **state)
     assert_int_equal(find(fixture, 1, 500).id, 0);
     assert_int_equal(find(fixture, 2, 500).id, 2);
     assert_int_equal(find(fixture, 3, 500).id, 3);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(a_user_has_so_many_valid_tokens_and_no_more),
-        TEST(a_token_is_found_by_its_hash),
-        TEST(a_token_survives_a_restart),
-        TEST(an_expired_token_is_not_found),
-        TEST(the_same_secret_twice_is_refused_and_harms_nothing),
-        TEST(a_list_has_the_newest_good_tokens_of_its_user),
-        TEST(a_revoked_token_is_gone_after_a_restart_too),
-        TEST(tokens_that_expired_long_ago_leave_the_store),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

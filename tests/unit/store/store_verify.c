@@ -12,6 +12,8 @@
 #include "store_fixture.h"
 #include "unit_test.h"
 
+#define CASE(name, fixture) TEST_ON(name, struct fixture *fixture, fixture_setup, fixture_teardown)
+
 #define JOBS      300 // enough for interior pages
 #define FLIPS     24  // of pages of each kind
 #define LONG_TEXT 20000
@@ -23,9 +25,8 @@ static bool exists(struct fixture *fixture, const char *name)
     return access(fixture_path(fixture, name), F_OK) == 0;
 }
 
-static void a_sound_store_is_reported_and_its_snapshot_kept(void **state)
+CASE(a_sound_store_is_reported_and_its_snapshot_kept, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
     fixture_snapshot(fixture);
@@ -36,9 +37,8 @@ static void a_sound_store_is_reported_and_its_snapshot_kept(void **state)
     assert_false(exists(fixture, "backup/unfinished.db"));
 }
 
-static void a_damaged_store_takes_no_snapshot_and_keeps_those_it_has(void **state)
+CASE(a_damaged_store_takes_no_snapshot_and_keeps_those_it_has, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
     fixture_snapshot(fixture);
@@ -59,9 +59,8 @@ static void a_damaged_store_takes_no_snapshot_and_keeps_those_it_has(void **stat
 }
 
 /* A start does not compare indexes with their tables. */
-static void an_index_without_its_rows_is_damage_of_the_file(void **state)
+CASE(an_index_without_its_rows_is_damage_of_the_file, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
     fixture_close(fixture);
@@ -76,9 +75,8 @@ static void an_index_without_its_rows_is_damage_of_the_file(void **state)
     assert_non_null(strstr(fixture->verification.finding, "events_job"));
 }
 
-static void commits_continue_while_a_copy_is_checked(void **state)
+CASE(commits_continue_while_a_copy_is_checked, fixture)
 {
-    struct fixture *fixture = *state;
     for (uint32_t i = 0; i < JOBS; i++)
         fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
@@ -91,9 +89,8 @@ static void commits_continue_while_a_copy_is_checked(void **state)
     assert_int_equal(fixture->warnings, 0);
 }
 
-static void a_store_that_closes_drops_the_check(void **state)
+CASE(a_store_that_closes_drops_the_check, fixture)
 {
-    struct fixture *fixture = *state;
     for (uint32_t i = 0; i < JOBS; i++)
         fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
@@ -241,9 +238,8 @@ static size_t choose(const struct file *file, size_t page)
     return at;
 }
 
-static void no_flipped_bit_of_any_page_goes_unnoticed(void **state)
+CASE(no_flipped_bit_of_any_page_goes_unnoticed, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_free_ struct file *file = xcalloc(1, sizeof(*file));
     size_t pages[PAGES_MAX];
     fill(fixture);
@@ -276,14 +272,5 @@ int main(void)
 {
     if (access("/dev/shm", W_OK) == 0)
         (void)setenv("TMPDIR", "/dev/shm", 0);
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(a_sound_store_is_reported_and_its_snapshot_kept),
-        TEST(a_damaged_store_takes_no_snapshot_and_keeps_those_it_has),
-        TEST(an_index_without_its_rows_is_damage_of_the_file),
-        TEST(commits_continue_while_a_copy_is_checked),
-        TEST(a_store_that_closes_drops_the_check),
-        TEST(no_flipped_bit_of_any_page_goes_unnoticed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run(NULL, NULL);
 }

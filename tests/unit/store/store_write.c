@@ -6,18 +6,18 @@
 #include "store_fixture.h"
 #include "unit_test.h"
 
-static void a_committed_batch_is_reported_durable(void **state)
+#define CASE(name, fixture) TEST_ON(name, struct fixture *fixture, fixture_setup, fixture_teardown)
+
+CASE(a_committed_batch_is_reported_durable, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
     assert_int_equal(fixture->durable, 1);
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-static void batches_are_reported_in_the_order_they_were_handed_over(void **state)
+CASE(batches_are_reported_in_the_order_they_were_handed_over, fixture)
 {
-    struct fixture *fixture = *state;
     uint64_t last = 0;
     for (uint32_t i = 0; i < 500; i++) {
         fixture_run_job(fixture, i % 8);
@@ -29,17 +29,15 @@ static void batches_are_reported_in_the_order_they_were_handed_over(void **state
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-static void an_empty_batch_is_durable_too(void **state)
+CASE(an_empty_batch_is_durable_too, fixture)
 {
-    struct fixture *fixture = *state;
     fixture->batch = store_batch_new(++fixture->next_batch);
     assert_int_equal(store_batch_count(fixture->batch), 0);
     fixture_commit_all(fixture);
 }
 
-static void a_requeued_job_has_an_attempt_for_each_try(void **state)
+CASE(a_requeued_job_has_an_attempt_for_each_try, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL);
     fixture_allocate(fixture, job, 0, 0);
     fixture_event(fixture, job, EVENT_RETURNED);
@@ -51,9 +49,8 @@ static void a_requeued_job_has_an_attempt_for_each_try(void **state)
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-static void every_path_through_the_states_folds_to_its_row(void **state)
+CASE(every_path_through_the_states_folds_to_its_row, fixture)
 {
-    struct fixture *fixture = *state;
     static const enum job_event_type paths[][5] = {
         { EVENT_STOP, EVENT_TYPES },
         { EVENT_ENDED, EVENT_TYPES },
@@ -88,9 +85,8 @@ static void keep(void *arg, struct job *job)
     *kept = job;
 }
 
-static void the_terms_of_a_stop_are_read_back(void **state)
+CASE(the_terms_of_a_stop_are_read_back, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL), *read = NULL;
     fixture_allocate(fixture, job, 0, 0);
     struct job_event stop = {
@@ -115,9 +111,8 @@ static void book_twice(struct fixture *fixture, uint32_t first_slot, uint32_t se
     (void)fixture_wait(fixture, fixture_commit(fixture));
 }
 
-static void the_database_refuses_a_gpu_given_out_twice(void **state)
+CASE(the_database_refuses_a_gpu_given_out_twice, fixture)
 {
-    struct fixture *fixture = *state;
     book_twice(fixture, 0, 0);
     assert_true(fixture->has_failed);
     assert_int_equal(fixture->failed_batch, 2);
@@ -128,40 +123,35 @@ static void the_database_refuses_a_gpu_given_out_twice(void **state)
     assert_int_equal(fixture_number(fixture, "SELECT count(*) FROM gpu_alloc"), 1);
 }
 
-static void the_database_refuses_the_same_share_twice(void **state)
+CASE(the_database_refuses_the_same_share_twice, fixture)
 {
-    struct fixture *fixture = *state;
     book_twice(fixture, 1, 1);
     assert_true(fixture->has_failed);
 }
 
-static void the_database_refuses_a_share_beside_an_exclusive_booking(void **state)
+CASE(the_database_refuses_a_share_beside_an_exclusive_booking, fixture)
 {
-    struct fixture *fixture = *state;
     book_twice(fixture, 0, 1);
     assert_true(fixture->has_failed);
     assert_non_null(strstr(fixture->failure.message, "held exclusively"));
 }
 
-static void the_database_refuses_an_exclusive_booking_beside_a_share(void **state)
+CASE(the_database_refuses_an_exclusive_booking_beside_a_share, fixture)
 {
-    struct fixture *fixture = *state;
     book_twice(fixture, 1, 0);
     assert_true(fixture->has_failed);
     assert_non_null(strstr(fixture->failure.message, "held exclusively"));
 }
 
-static void two_shares_of_a_gpu_stand_side_by_side(void **state)
+CASE(two_shares_of_a_gpu_stand_side_by_side, fixture)
 {
-    struct fixture *fixture = *state;
     book_twice(fixture, 1, 2);
     assert_false(fixture->has_failed);
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-static void a_failed_store_answers_nothing_more(void **state)
+CASE(a_failed_store_answers_nothing_more, fixture)
 {
-    struct fixture *fixture = *state;
     book_twice(fixture, 0, 0);
     assert_true(fixture->has_failed);
     fixture->has_failed = false;
@@ -174,9 +164,8 @@ static void a_failed_store_answers_nothing_more(void **state)
     assert_false(fixture->has_failed);
 }
 
-static void a_job_id_is_never_taken_twice(void **state)
+CASE(a_job_id_is_never_taken_twice, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
     fixture->next_job = 1;
@@ -185,9 +174,8 @@ static void a_job_id_is_never_taken_twice(void **state)
     assert_true(fixture->has_failed);
 }
 
-static void events_grow_and_are_never_altered(void **state)
+CASE(events_grow_and_are_never_altered, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
     assert_int_equal(fixture_sql(fixture, "UPDATE events SET wall_ms = 0"), SQLITE_CONSTRAINT);
@@ -197,35 +185,11 @@ static void events_grow_and_are_never_altered(void **state)
     assert_false(fixture_wait(fixture, fixture_commit(fixture)));
 }
 
-static void a_change_of_an_unknown_job_fails(void **state)
+CASE(a_change_of_an_unknown_job_fails, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL);
     store_batch_free(take_ptr(fixture->batch));
     fixture_event(fixture, job, EVENT_STOP);
     assert_false(fixture_wait(fixture, fixture_commit(fixture)));
     assert_non_null(strstr(fixture->failure.message, "job 1 does not exist"));
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(a_committed_batch_is_reported_durable),
-        TEST(batches_are_reported_in_the_order_they_were_handed_over),
-        TEST(an_empty_batch_is_durable_too),
-        TEST(a_requeued_job_has_an_attempt_for_each_try),
-        TEST(every_path_through_the_states_folds_to_its_row),
-        TEST(the_terms_of_a_stop_are_read_back),
-        TEST(the_database_refuses_a_gpu_given_out_twice),
-        TEST(the_database_refuses_the_same_share_twice),
-        TEST(the_database_refuses_a_share_beside_an_exclusive_booking),
-        TEST(the_database_refuses_an_exclusive_booking_beside_a_share),
-        TEST(two_shares_of_a_gpu_stand_side_by_side),
-        TEST(a_failed_store_answers_nothing_more),
-        TEST(a_job_id_is_never_taken_twice),
-        TEST(events_grow_and_are_never_altered),
-        TEST(a_change_of_an_unknown_job_fails),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,7 +40,7 @@ static int find_user(uint32_t uid)
     return r;
 }
 
-static void without_the_thread_each_question_is_asked(void **state)
+TEST(without_the_thread_each_question_is_asked)
 {
     calls = 0;
     assert_int_equal(find_user(1), 0);
@@ -49,7 +49,7 @@ static void without_the_thread_each_question_is_asked(void **state)
     assert_int_equal(calls, 3);
 }
 
-static void an_answer_is_kept(void **state)
+TEST(an_answer_is_kept)
 {
     directory_start();
     calls = 0;
@@ -59,7 +59,7 @@ static void an_answer_is_kept(void **state)
     assert_int_equal(calls, 2);
 }
 
-static void a_hanging_database_is_waited_for_once(void **state)
+TEST(a_hanging_database_is_waited_for_once)
 {
     directory_start();
     assert_int_equal(find_user(1), 0);
@@ -78,14 +78,4 @@ static void a_hanging_database_is_waited_for_once(void **state)
         assert_true(clock_boot_ms() < deadline_ms);
     while (find_user(91) != 0)
         assert_true(clock_boot_ms() < deadline_ms);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_the_thread_each_question_is_asked),
-        cmocka_unit_test(an_answer_is_kept),
-        cmocka_unit_test(a_hanging_database_is_waited_for_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,7 +99,7 @@ static void add_frame(struct buffer *out, uint16_t id, const struct buffer *body
     add_number(out, crc32c(0, out->bytes + begin, out->length - begin), 4);
 }
 
-static void each_message_is_understood_with_fields_of_a_newer_version(void **state)
+TEST(each_message_is_understood_with_fields_of_a_newer_version)
 {
     size_t count = 0;
     for (uint16_t id = 0; id < IDS; id++) {
@@ -153,6 +153,8 @@ static int close_pair(void **state)
     return 0;
 }
 
+#define CASE(name, pair) TEST_ON(name, struct pair *pair, open_pair, close_pair)
+
 static int take(struct pair *pair, const struct buffer *bytes, const struct record_type **ret_type)
 {
     void *message = NULL;
@@ -166,9 +168,8 @@ static int take(struct pair *pair, const struct buffer *bytes, const struct reco
     return r;
 }
 
-static void messages_of_a_newer_version_are_passed_over(void **state)
+CASE(messages_of_a_newer_version_are_passed_over, pair)
 {
-    struct pair *pair = *state;
     const struct record_type *type = NULL;
     const struct message_heartbeat beat = { .sent_ms = 7 };
     _cleanup_buffer_ struct buffer bytes = { 0 }, body = { 0 }, nothing = { 0 };
@@ -182,9 +183,8 @@ static void messages_of_a_newer_version_are_passed_over(void **state)
     assert_int_equal(take(pair, &nothing, &type), 0);
 }
 
-static void a_message_of_a_newer_version_may_come_in_pieces(void **state)
+CASE(a_message_of_a_newer_version_may_come_in_pieces, pair)
 {
-    struct pair *pair = *state;
     const struct record_type *type = NULL;
     _cleanup_buffer_ struct buffer bytes = { 0 }, body = { 0 };
     add_new_field(&body);
@@ -196,9 +196,8 @@ static void a_message_of_a_newer_version_may_come_in_pieces(void **state)
     assert_int_equal(evbuffer_get_length(bufferevent_get_input(pair->ends[1])), 0);
 }
 
-static void an_unknown_message_that_is_broken_is_refused(void **state)
+CASE(an_unknown_message_that_is_broken_is_refused, pair)
 {
-    struct pair *pair = *state;
     const struct record_type *type = NULL;
     _cleanup_buffer_ struct buffer bytes = { 0 }, body = { 0 };
     add_new_field(&body);
@@ -208,14 +207,13 @@ static void an_unknown_message_that_is_broken_is_refused(void **state)
 }
 
 /* Of one message too much was sent; what it is about is known all the same, and the link lives on. */
-static void a_message_over_a_limit_is_taken_in_part_and_the_next_one_whole(void **state)
+CASE(a_message_over_a_limit_is_taken_in_part_and_the_next_one_whole, pair)
 {
-    struct pair *pair = *state;
     const struct record_type *type = NULL;
     void *message = NULL;
     struct error err = { 0 };
     _cleanup_buffer_ struct buffer bytes = { 0 };
-    char *text = xcalloc(1, EVENT_TEXT_MAX + 2);
+    _cleanup_free_ char *text = xcalloc(1, EVENT_TEXT_MAX + 2);
     memset(text, 'x', EVENT_TEXT_MAX + 1);
     struct message_returned returned = { { 42, 1, 0, 3 }, 9, text };
     const struct message_heartbeat beat = { .sent_ms = 7 };
@@ -234,12 +232,10 @@ static void a_message_over_a_limit_is_taken_in_part_and_the_next_one_whole(void 
     assert_int_equal(frame_take(pair->ends[1], LINK_MESSAGE_MAX, &type, &message, &err), FRAME_WHOLE);
     assert_ptr_equal(type, &message_heartbeat_record);
     frame_free(type, message);
-    free(text);
 }
 
-static void a_message_too_long_for_a_frame_goes_without_its_spare_fields(void **state)
+CASE(a_message_too_long_for_a_frame_goes_without_its_spare_fields, pair)
 {
-    struct pair *pair = *state;
     struct error err = { 0 };
     struct job_spec spec = { .script = xcalloc(1, LINK_MESSAGE_MAX + 1U) };
     memset(spec.script, 'x', LINK_MESSAGE_MAX);
@@ -260,11 +256,10 @@ static void a_message_too_long_for_a_frame_goes_without_its_spare_fields(void **
     free(spec.script);
 }
 
-static void a_message_too_long_without_them_is_not_sent_and_the_next_one_is(void **state)
+CASE(a_message_too_long_without_them_is_not_sent_and_the_next_one_is, pair)
 {
-    struct pair *pair = *state;
     struct error err = { 0 };
-    char *text = xcalloc(1, LINK_MESSAGE_MAX + 1U);
+    _cleanup_free_ char *text = xcalloc(1, LINK_MESSAGE_MAX + 1U);
     memset(text, 'x', LINK_MESSAGE_MAX);
     struct message_returned returned = { .id.job = 1, .text = text };
     const struct message_heartbeat beat = { .sent_ms = 7 };
@@ -276,23 +271,4 @@ static void a_message_too_long_without_them_is_not_sent_and_the_next_one_is(void
     assert_int_equal(frame_take(pair->ends[1], LINK_MESSAGE_MAX, &type, &message, &err), FRAME_WHOLE);
     assert_ptr_equal(type, &message_heartbeat_record);
     frame_free(type, message);
-    free(text);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_message_is_understood_with_fields_of_a_newer_version),
-        cmocka_unit_test_setup_teardown(messages_of_a_newer_version_are_passed_over, open_pair, close_pair),
-        cmocka_unit_test_setup_teardown(
-            a_message_of_a_newer_version_may_come_in_pieces, open_pair, close_pair),
-        cmocka_unit_test_setup_teardown(
-            a_message_over_a_limit_is_taken_in_part_and_the_next_one_whole, open_pair, close_pair),
-        cmocka_unit_test_setup_teardown(an_unknown_message_that_is_broken_is_refused, open_pair, close_pair),
-        cmocka_unit_test_setup_teardown(
-            a_message_too_long_for_a_frame_goes_without_its_spare_fields, open_pair, close_pair),
-        cmocka_unit_test_setup_teardown(
-            a_message_too_long_without_them_is_not_sent_and_the_next_one_is, open_pair, close_pair),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,13 +17,12 @@ static struct gpu_state gpu_of(struct gpu_test *test, char *model, uint64_t on_m
     return (struct gpu_state){ .model = model, .tests = { test, 1 } };
 }
 
-static void a_gpu_far_below_the_median_of_its_model_is_slow(void **state)
+TEST(a_gpu_far_below_the_median_of_its_model_is_slow)
 {
     static const uint64_t speeds[] = { 2000000, 2040000, 1200000, 1980000, 1650000 };
     struct gpu_test tests[5], other_test;
     struct gpu_state gpus[5], other = gpu_of(&other_test, a100, 900000);
     struct gpu_comparison *comparison = gpu_comparison_new();
-    (void)state;
     for (size_t i = 0; i < 5; i++) {
         gpus[i] = gpu_of(&tests[i], h200, speeds[i]);
         gpu_comparison_add(comparison, &gpus[i]);
@@ -40,13 +39,12 @@ static void a_gpu_far_below_the_median_of_its_model_is_slow(void **state)
     gpu_comparison_free(comparison);
 }
 
-static void of_two_gpus_the_slower_is_slow(void **state)
+TEST(of_two_gpus_the_slower_is_slow)
 {
     struct gpu_test tests[2];
     struct gpu_state fast = gpu_of(&tests[0], h200, 2000000);
     struct gpu_state slow = gpu_of(&tests[1], h200, 1200000);
     struct gpu_comparison *comparison = gpu_comparison_new();
-    (void)state;
     gpu_comparison_add(comparison, &slow);
     gpu_comparison_add(comparison, &fast);
     assert_int_equal(gpu_comparison_judge(comparison, &slow, text, &part), GPU_SLOW);
@@ -55,13 +53,12 @@ static void of_two_gpus_the_slower_is_slow(void **state)
     gpu_comparison_free(comparison);
 }
 
-static void wrong_and_missing_results_are_no_figures(void **state)
+TEST(wrong_and_missing_results_are_no_figures)
 {
     struct gpu_test tests[2];
     struct gpu_state wrong = gpu_of(&tests[0], h200, 2000000), untested = { 0 };
     struct gpu_state failed = gpu_of(&tests[1], h200, 0);
     struct gpu_comparison *comparison = gpu_comparison_new();
-    (void)state;
     tests[0].wrong = 7;
     tests[1].error = hung;
     gpu_comparison_add(comparison, &wrong);
@@ -74,14 +71,4 @@ static void wrong_and_missing_results_are_no_figures(void **state)
     assert_int_equal(gpu_comparison_judge(comparison, &untested, text, &part), GPU_UNTESTED);
     assert_null(gpu_test_verdict_name(GPU_UNTESTED));
     gpu_comparison_free(comparison);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_gpu_far_below_the_median_of_its_model_is_slow),
-        cmocka_unit_test(of_two_gpus_the_slower_is_slow),
-        cmocka_unit_test(wrong_and_missing_results_are_no_figures),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,7 +23,7 @@ static struct join_token make_token(void)
     return token;
 }
 
-static void a_token_is_read_back(void **state)
+TEST(a_token_is_read_back)
 {
     struct join_token token = make_token(), again = { 0 };
     char text[JOIN_TOKEN_TEXT_SIZE];
@@ -36,7 +36,7 @@ static void a_token_is_read_back(void **state)
     assert_memory_equal(&again, &token, sizeof(token));
 }
 
-static void what_is_no_token_is_told_apart(void **state)
+TEST(what_is_no_token_is_told_apart)
 {
     struct join_token token = make_token(), again;
     char text[JOIN_TOKEN_TEXT_SIZE];
@@ -55,7 +55,7 @@ static void what_is_no_token_is_told_apart(void **state)
     assert_int_equal(join_token_read("", &again, &err), -EINVAL);
 }
 
-static void a_ticket_has_an_address_and_a_token(void **state)
+TEST(a_ticket_has_an_address_and_a_token)
 {
     struct join_token token = make_token();
     struct join_ticket ticket;
@@ -81,7 +81,7 @@ static void a_ticket_has_an_address_and_a_token(void **state)
     assert_non_null(strstr(err.hint, "quote it"));
 }
 
-static void pins_are_read_back_and_nothing_else_is(void **state)
+TEST(pins_are_read_back_and_nothing_else_is)
 {
     uint8_t pin[TLS_PIN_SIZE], again[TLS_PIN_SIZE];
     char text[TLS_PIN_TEXT_SIZE];
@@ -97,7 +97,7 @@ static void pins_are_read_back_and_nothing_else_is(void **state)
     assert_false(tls_pin_parse(text, again));
 }
 
-static void an_api_elsewhere_needs_its_pin(void **state)
+TEST(an_api_elsewhere_needs_its_pin)
 {
     uint8_t pin[TLS_PIN_SIZE] = { 0 };
     char text[TLS_PIN_TEXT_SIZE];
@@ -113,7 +113,7 @@ static void an_api_elsewhere_needs_its_pin(void **state)
     assert_int_equal(pinned_address_read("https://gpu0:9123", &address, pin, &err), -EINVAL);
 }
 
-static void addresses_are_read_as_people_write_them(void **state)
+TEST(addresses_are_read_as_people_write_them)
 {
     static const struct {
         const char *text, *host, *port; // NULL: refused
@@ -148,7 +148,7 @@ static void addresses_are_read_as_people_write_them(void **state)
     }
 }
 
-static void only_loopback_is_loopback(void **state)
+TEST(only_loopback_is_loopback)
 {
     static const struct {
         const char *listen;
@@ -160,7 +160,7 @@ static void only_loopback_is_loopback(void **state)
         assert_int_equal(address_is_loopback(rows[i].listen), rows[i].is_loopback);
 }
 
-static void names_become_no_paths(void **state)
+TEST(names_become_no_paths)
 {
     static const char *const good[] = { "gpu1", "a", "node-7.example.org", "A_b" };
     static const char *const bad[] = { "", "..", ".hidden", "a/b", "a b", "a\n", "n\xc3\xb6",
@@ -181,7 +181,7 @@ static int check_version(int major, int minor, struct error *err)
     return node_version_check(LINK_PROTOCOL, text, "node a", err);
 }
 
-static void one_minor_version_apart_works_together(void **state)
+TEST(one_minor_version_apart_works_together)
 {
     struct error err = { 0 };
     assert_int_equal(node_version_check(LINK_PROTOCOL, MGPU_VERSION, "node a", &err), 0);
@@ -194,20 +194,4 @@ static void one_minor_version_apart_works_together(void **state)
     assert_int_equal(node_version_check(LINK_PROTOCOL + 1, MGPU_VERSION, "node a", &err), -EPROTONOSUPPORT);
     assert_int_equal(node_version_check(LINK_PROTOCOL, NULL, "node a", &err), -EPROTONOSUPPORT);
     assert_int_equal(node_version_check(LINK_PROTOCOL, "new", "node a", &err), -EPROTONOSUPPORT);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_token_is_read_back),
-        cmocka_unit_test(what_is_no_token_is_told_apart),
-        cmocka_unit_test(a_ticket_has_an_address_and_a_token),
-        cmocka_unit_test(pins_are_read_back_and_nothing_else_is),
-        cmocka_unit_test(an_api_elsewhere_needs_its_pin),
-        cmocka_unit_test(addresses_are_read_as_people_write_them),
-        cmocka_unit_test(only_loopback_is_loopback),
-        cmocka_unit_test(names_become_no_paths),
-        cmocka_unit_test(one_minor_version_apart_works_together),
-    };
-    return cmocka_run_group_tests_name("wire_join_token", tests, NULL, NULL);
 }

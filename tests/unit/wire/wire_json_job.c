@@ -43,6 +43,8 @@ static int stop(void **state)
     return 0;
 }
 
+#define CASE(name) TEST_WITH(name, start, stop)
+
 /* Text written member by member is that of the tree. */
 static void assert_same(struct buffer *text, json_t *tree)
 {
@@ -51,7 +53,7 @@ static void assert_same(struct buffer *text, json_t *tree)
     buffer_clear(text);
 }
 
-static void text_is_that_of_jansson(void **state)
+TEST(text_is_that_of_jansson)
 {
     static const double reals[] = { 0, 1, 0.5, 60, 1.25, 0.001, 12.3456, -3.5, -0.0, 1e-7, 1e15, 1e22,
         123456789.123, 999999999.999, 0.1 + 0.2 };
@@ -102,7 +104,7 @@ static void assert_shown(const struct fixture *fixture, const char *const *parts
 
 #define SHOWN(...) assert_shown(*state, (const char *const[]){ __VA_ARGS__, NULL })
 
-static void job_on_several_nodes_lists_its_ranks(void **state)
+CASE(job_on_several_nodes_lists_its_ranks)
 {
     struct fixture *fixture = *state;
     struct record_list nodes = { 0 };
@@ -123,7 +125,7 @@ static void job_on_several_nodes_lists_its_ranks(void **state)
     record_clear(&job_nodes_record, &owner);
 }
 
-static void a_queued_job_tells_why_it_waits(void **state)
+CASE(a_queued_job_tells_why_it_waits)
 {
     SHOWN("{\"id\":42,\"alias\":\"B358D7EB\",\"user\":\"root\",\"uid\":0,\"name\":\"python3\",\"state\":"
           "\"queued\"",
@@ -132,7 +134,7 @@ static void a_queued_job_tells_why_it_waits(void **state)
         "\"exit_code\":null", "\"granted\":[]", "\"node\":null", "\"ended_by\":null", "\"log\":null");
 }
 
-static void a_request_is_answered_under_the_names_it_came_with(void **state)
+CASE(a_request_is_answered_under_the_names_it_came_with)
 {
     struct job *job = ((struct fixture *)*state)->job;
     char notify_on[] = "end";
@@ -151,7 +153,7 @@ static void a_request_is_answered_under_the_names_it_came_with(void **state)
     assert_null(strstr(text, "notify")); // addresses are nobody else's business
 }
 
-static void a_running_job_tells_what_it_has(void **state)
+CASE(a_running_job_tells_what_it_has)
 {
     struct job *job = ((struct fixture *)*state)->job;
     job->state = JOB_RUNNING;
@@ -170,7 +172,7 @@ static void a_running_job_tells_what_it_has(void **state)
         "\"log\":\"/log\",\"log_bytes\":null", "\"max_rss_bytes\":null");
 }
 
-static void what_a_job_says_of_itself_is_shown(void **state)
+CASE(what_a_job_says_of_itself_is_shown)
 {
     struct fixture *fixture = *state;
     char status[] = "epoch \x1b";
@@ -195,7 +197,7 @@ static void what_a_job_says_of_itself_is_shown(void **state)
     assert_true(json_is_null(json_object_get(running, "reason_text")));
 }
 
-static void a_sparse_job_has_what_the_whole_one_has_but_no_null_or_false(void **state)
+CASE(a_sparse_job_has_what_the_whole_one_has_but_no_null_or_false)
 {
     struct fixture *fixture = *state;
     struct json_job_view view = { .job = fixture->job, .names = fixture->names };
@@ -213,7 +215,7 @@ static void a_sparse_job_has_what_the_whole_one_has_but_no_null_or_false(void **
     assert_true(json_object_size(sparse) < json_object_size(whole));
 }
 
-static void the_word_for_an_end_is_done_failed_or_cancelled(void **state)
+CASE(the_word_for_an_end_is_done_failed_or_cancelled)
 {
     static const struct {
         enum job_end end;
@@ -247,7 +249,7 @@ static void the_word_for_an_end_is_done_failed_or_cancelled(void **state)
     SHOWN("\"exit_code\":143", "\"stopped_by\":\"root\"");
 }
 
-static void an_event_tells_nothing_of_the_command(void **state)
+CASE(an_event_tells_nothing_of_the_command)
 {
     const struct fixture *fixture = *state;
     struct job_event event = { .seq = 9,
@@ -268,7 +270,7 @@ static void an_event_tells_nothing_of_the_command(void **state)
         "\"message\":null}");
 }
 
-static void the_state_in_an_event_is_the_one_right_after_it(void **state)
+CASE(the_state_in_an_event_is_the_one_right_after_it)
 {
     const struct fixture *fixture = *state;
     struct job *job = fixture->job;
@@ -314,7 +316,7 @@ static void the_state_in_an_event_is_the_one_right_after_it(void **state)
     }
 }
 
-static void a_gpu_shows_only_what_is_measured(void **state)
+CASE(a_gpu_shows_only_what_is_measured)
 {
     const struct fixture *fixture = *state;
     struct gpu_state gpu = { .index = 1,
@@ -351,7 +353,7 @@ static void a_gpu_shows_only_what_is_measured(void **state)
         "\"jobs\":[]}");
 }
 
-static void the_state_of_a_gpu_follows_its_jobs(void **state)
+CASE(the_state_of_a_gpu_follows_its_jobs)
 {
     const struct fixture *fixture = *state;
     struct gpu_state gpu = { .index = 1 };
@@ -382,7 +384,7 @@ static void the_state_of_a_gpu_follows_its_jobs(void **state)
     }
 }
 
-static void a_gpu_that_is_not_in_use_says_why(void **state)
+CASE(a_gpu_that_is_not_in_use_says_why)
 {
     const struct fixture *fixture = *state;
     struct gpu_state gpu = { .is_unclean = 1, .trouble = (char[]){ "2G still used" } };
@@ -412,7 +414,7 @@ static void a_gpu_that_is_not_in_use_says_why(void **state)
     }
 }
 
-static void a_gpu_is_idle_as_long_as_the_least_idle_of_its_jobs(void **state)
+CASE(a_gpu_is_idle_as_long_as_the_least_idle_of_its_jobs)
 {
     const struct fixture *fixture = *state;
     struct gpu_state gpu = { .index = 1 };
@@ -438,7 +440,7 @@ static void a_gpu_is_idle_as_long_as_the_least_idle_of_its_jobs(void **state)
     assert_true(json_is_false(json_object_get(used, "wasted")));
 }
 
-static void a_node_tells_its_features(void **state)
+CASE(a_node_tells_its_features)
 {
     struct node_feature features[] = {
         { .name = (char[]){ "cgroup" }, .text = (char[]){ "off" }, .fix = (char[]){ "mount it" } }
@@ -451,7 +453,7 @@ static void a_node_tells_its_features(void **state)
         text, "\"features\":[{\"name\":\"cgroup\",\"on\":false,\"text\":\"off\",\"fix\":\"mount it\"}]"));
 }
 
-static void the_word_for_a_node_is_the_most_urgent_one(void **state)
+TEST(the_word_for_a_node_is_the_most_urgent_one)
 {
     struct message_hello hello = { .cpus = 4 };
     struct cluster_change drain = { .kind = CHANGE_NODE_DRAIN }, fence = { .kind = CHANGE_NODE_FENCE };
@@ -480,28 +482,4 @@ static void the_word_for_a_node_is_the_most_urgent_one(void **state)
         assert_int_equal(
             json_is_null(json_object_get(object, "unreachable_since")), cases[i].unreachable_ms == 0);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_is_that_of_jansson),
-        cmocka_unit_test(the_word_for_a_node_is_the_most_urgent_one),
-        cmocka_unit_test_setup_teardown(a_queued_job_tells_why_it_waits, start, stop),
-        cmocka_unit_test_setup_teardown(a_request_is_answered_under_the_names_it_came_with, start, stop),
-        cmocka_unit_test_setup_teardown(a_running_job_tells_what_it_has, start, stop),
-        cmocka_unit_test_setup_teardown(what_a_job_says_of_itself_is_shown, start, stop),
-        cmocka_unit_test_setup_teardown(
-            a_sparse_job_has_what_the_whole_one_has_but_no_null_or_false, start, stop),
-        cmocka_unit_test_setup_teardown(the_word_for_an_end_is_done_failed_or_cancelled, start, stop),
-        cmocka_unit_test_setup_teardown(an_event_tells_nothing_of_the_command, start, stop),
-        cmocka_unit_test_setup_teardown(the_state_in_an_event_is_the_one_right_after_it, start, stop),
-        cmocka_unit_test_setup_teardown(a_gpu_shows_only_what_is_measured, start, stop),
-        cmocka_unit_test_setup_teardown(the_state_of_a_gpu_follows_its_jobs, start, stop),
-        cmocka_unit_test_setup_teardown(a_gpu_that_is_not_in_use_says_why, start, stop),
-        cmocka_unit_test_setup_teardown(a_gpu_is_idle_as_long_as_the_least_idle_of_its_jobs, start, stop),
-        cmocka_unit_test_setup_teardown(a_node_tells_its_features, start, stop),
-        cmocka_unit_test_setup_teardown(job_on_several_nodes_lists_its_ranks, start, stop),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

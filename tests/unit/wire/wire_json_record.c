@@ -51,7 +51,7 @@ static int read_whole(const char *text, struct whole *whole, struct error *err)
     return r < 0 ? r : json_record_read(&whole_record, value, whole, err);
 }
 
-static void every_kind_goes_both_ways(void **state)
+TEST(every_kind_goes_both_ways)
 {
     static const char text[] =
         "{\"flag\":true,\"u32\":4294967295,\"i32\":-2147483648,\"u64\":9223372036854775807,"
@@ -68,7 +68,7 @@ static void every_kind_goes_both_ways(void **state)
     record_clear(&whole_record, &whole);
 }
 
-static void missing_and_null_keys_change_nothing(void **state)
+TEST(missing_and_null_keys_change_nothing)
 {
     struct whole whole = { .u32 = 7, .text = xstrdup("kept") };
     struct error err = { 0 };
@@ -79,7 +79,7 @@ static void missing_and_null_keys_change_nothing(void **state)
     record_clear(&whole_record, &whole);
 }
 
-static void a_size_may_be_a_text(void **state)
+TEST(a_size_may_be_a_text)
 {
     struct whole whole;
     struct error err = { 0 };
@@ -88,7 +88,7 @@ static void a_size_may_be_a_text(void **state)
     record_clear(&whole_record, &whole);
 }
 
-static void refusals_name_key_value_and_expectation(void **state)
+TEST(refusals_name_key_value_and_expectation)
 {
     static const struct {
         const char *text;
@@ -128,7 +128,7 @@ static void refusals_name_key_value_and_expectation(void **state)
     }
 }
 
-static void an_unknown_key_brings_the_nearest_to_mind(void **state)
+TEST(an_unknown_key_brings_the_nearest_to_mind)
 {
     struct whole whole;
     struct error err = { 0 };
@@ -136,7 +136,7 @@ static void an_unknown_key_brings_the_nearest_to_mind(void **state)
     assert_string_equal(err.hint, "did you mean 'words'?");
 }
 
-static void text_that_is_not_strict_json_is_refused(void **state)
+TEST(text_that_is_not_strict_json_is_refused)
 {
     static const char *const texts[] = { "", " ", "{", "1", "\"a\"", "{} {}", "{\"a\":NaN}",
         "{\"a\":Infinity}", "{'a':1}", "{\"a\":1,}", "{\"a\":1,\"a\":2}", "{\"a\":\"\\ud800\"}",
@@ -152,7 +152,7 @@ static void text_that_is_not_strict_json_is_refused(void **state)
     assert_int_equal(json_text_parse("{\"a\":\"\0\"}", 9, &value, NULL), -EINVAL);
 }
 
-static void depth_is_counted_outside_strings_only(void **state)
+TEST(depth_is_counted_outside_strings_only)
 {
     static const char deep[] = "{\"a\":\"[[[[[[[[[[[[[[[[[[[[[[[[\\\"[[[[\"}";
     _cleanup_json_ json_t *value = NULL;
@@ -164,14 +164,14 @@ static void depth_is_counted_outside_strings_only(void **state)
     assert_string_equal(err.message, "the JSON is nested deeper than 16 levels");
 }
 
-static void bytes_that_are_no_utf8_are_still_shown(void **state)
+TEST(bytes_that_are_no_utf8_are_still_shown)
 {
     _cleanup_json_ json_t *value = json_text_string("a\xff"
                                                     "b");
     assert_string_equal(json_string_value(value), "a\\xffb");
 }
 
-static void a_spec_has_its_shorthands(void **state)
+TEST(a_spec_has_its_shorthands)
 {
     struct job_spec spec;
     struct error err = { 0 };
@@ -192,9 +192,9 @@ static int read_spec(const char *text, struct job_spec *spec, struct error *err)
     return json_spec_read(value, spec, err);
 }
 
-static void what_a_job_asks_for_is_read_from_flat_keys(void **state)
+TEST(what_a_job_asks_for_is_read_from_flat_keys)
 {
-    struct job_spec spec;
+    _cleanup_(job_spec_clear) struct job_spec spec;
     struct error err;
     static const char text[] =
         "{\"gpus\":\"2:h200\",\"gpu_mem\":\"8G\",\"priority\":-3,\"cpus\":2.5,\"memory\":\"16G\","
@@ -212,10 +212,9 @@ static void what_a_job_asks_for_is_read_from_flat_keys(void **state)
     assert_string_equal(spec.ask.after, "41:any,42");
     assert_string_equal(spec.ask.array, "0-9%2");
     assert_true(spec.hold && spec.ask.preemptible);
-    job_spec_clear(&spec);
 }
 
-static void a_part_of_a_gpu_is_a_number_below_one(void **state)
+TEST(a_part_of_a_gpu_is_a_number_below_one)
 {
     static const struct {
         const char *text;
@@ -244,7 +243,7 @@ static void a_part_of_a_gpu_is_a_number_below_one(void **state)
     }
 }
 
-static void shorthands_that_make_no_sense_are_refused(void **state)
+TEST(shorthands_that_make_no_sense_are_refused)
 {
     static const struct {
         const char *text, *word;
@@ -283,9 +282,9 @@ static void shorthands_that_make_no_sense_are_refused(void **state)
     }
 }
 
-static void an_edit_changes_what_it_names_and_null_takes_back(void **state)
+TEST(an_edit_changes_what_it_names_and_null_takes_back)
 {
-    struct job_ask ask = {
+    _cleanup_(job_ask_clear) struct job_ask ask = {
         .gpus = 1, .gpu_share = 500, .after = xstrdup("41"), .priority = 3, .deadline_ms = 7
     };
     struct error err = { 0 };
@@ -296,10 +295,9 @@ static void an_edit_changes_what_it_names_and_null_takes_back(void **state)
     assert_int_equal(ask.priority, 3);
     assert_int_equal(ask.deadline_ms, 0);
     assert_null(ask.after);
-    job_ask_clear(&ask);
 }
 
-static void a_reset_number_of_gpus_follows_the_rest_of_the_request(void **state)
+TEST(a_reset_number_of_gpus_follows_the_rest_of_the_request)
 {
     static const struct {
         struct job_ask ask;
@@ -326,32 +324,10 @@ static void a_reset_number_of_gpus_follows_the_rest_of_the_request(void **state)
     }
 }
 
-static void the_schema_tells_every_field(void **state)
+TEST(the_schema_tells_every_field)
 {
     _cleanup_json_ json_t *schema = json_record_schema(&whole_record);
     const json_t *properties = json_object_get(schema, "properties");
     for (size_t i = 0; i < whole_record.n_fields; i++)
         assert_non_null(json_object_get(properties, whole_record.fields[i].name));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kind_goes_both_ways),
-        cmocka_unit_test(missing_and_null_keys_change_nothing),
-        cmocka_unit_test(a_size_may_be_a_text),
-        cmocka_unit_test(refusals_name_key_value_and_expectation),
-        cmocka_unit_test(an_unknown_key_brings_the_nearest_to_mind),
-        cmocka_unit_test(text_that_is_not_strict_json_is_refused),
-        cmocka_unit_test(depth_is_counted_outside_strings_only),
-        cmocka_unit_test(bytes_that_are_no_utf8_are_still_shown),
-        cmocka_unit_test(a_spec_has_its_shorthands),
-        cmocka_unit_test(what_a_job_asks_for_is_read_from_flat_keys),
-        cmocka_unit_test(a_part_of_a_gpu_is_a_number_below_one),
-        cmocka_unit_test(shorthands_that_make_no_sense_are_refused),
-        cmocka_unit_test(an_edit_changes_what_it_names_and_null_takes_back),
-        cmocka_unit_test(a_reset_number_of_gpus_follows_the_rest_of_the_request),
-        cmocka_unit_test(the_schema_tells_every_field),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

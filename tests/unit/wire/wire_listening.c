@@ -68,7 +68,7 @@ static int64_t used_ms(void)
            (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000;
 }
 
-static void without_descriptors_it_waits_and_does_not_spin(void **state)
+TEST(without_descriptors_it_waits_and_does_not_spin)
 {
     struct world world = { .base = event_base_new() };
     make_sockets(&world);
@@ -99,7 +99,7 @@ static void on_accept_one(void *arg, int fd)
     (void)close(fd);
 }
 
-static void a_crowd_of_clients_leaves_room_for_other_events(void **state)
+TEST(a_crowd_of_clients_leaves_room_for_other_events)
 {
     struct world world = { .base = event_base_new() };
     struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -122,13 +122,4 @@ static void a_crowd_of_clients_leaves_room_for_other_events(void **state)
         (void)close(crowd[i]);
     (void)close(world.client);
     event_base_free(world.base);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_descriptors_it_waits_and_does_not_spin),
-        cmocka_unit_test(a_crowd_of_clients_leaves_room_for_other_events),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

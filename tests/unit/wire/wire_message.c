@@ -69,7 +69,7 @@ static bool has_spare(const struct record_type *type)
 
 /* One that does not fit could never be delivered, and would be sent again after each new link: a node whose
  * HELLO does not fit stays out. */
-static void every_message_with_all_fields_at_their_limits_fits_into_a_frame(void **state)
+TEST(every_message_with_all_fields_at_their_limits_fits_into_a_frame)
 {
     size_t count = 0;
     for (unsigned id = 0; id <= UINT16_MAX; id++) {
@@ -86,7 +86,7 @@ static void every_message_with_all_fields_at_their_limits_fits_into_a_frame(void
 }
 
 /* A node with as many GPUs and processes on them as there may be. */
-static void a_sample_too_large_for_a_frame_fits_without_its_spare_fields(void **state)
+TEST(a_sample_too_large_for_a_frame_fits_without_its_spare_fields)
 {
     struct message_gpus sample = { 0 };
     struct gpu_state *gpus = xcalloc(NODE_GPUS_MAX, sizeof(*gpus));
@@ -109,7 +109,7 @@ static void a_sample_too_large_for_a_frame_fits_without_its_spare_fields(void **
 }
 
 /* The longest request that the API takes, for as many nodes as a job may have, all with long names. */
-static void the_largest_launch_fits_into_a_frame(void **state)
+TEST(the_largest_launch_fits_into_a_frame)
 {
     struct message_launch launch = { .id.job = 1 };
     struct job_spec *spec = xcalloc(1, sizeof(*spec));
@@ -129,14 +129,4 @@ static void the_largest_launch_fits_into_a_frame(void **state)
         record_fill(&gpu_grant_record, FILL_WHOLE, SIZE_MAX, &grants[i]);
     launch.gpus = (struct record_list){ grants, NODE_GPUS_MAX };
     assert_fits(&message_launch_record, &launch);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_message_with_all_fields_at_their_limits_fits_into_a_frame),
-        cmocka_unit_test(a_sample_too_large_for_a_frame_fits_without_its_spare_fields),
-        cmocka_unit_test(the_largest_launch_fits_into_a_frame),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

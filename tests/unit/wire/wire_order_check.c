@@ -53,10 +53,9 @@ static size_t check_fields(
     return count;
 }
 
-static void a_time_that_could_overflow_is_taken_out_of_every_message(void **state)
+TEST(a_time_that_could_overflow_is_taken_out_of_every_message)
 {
     size_t count = 0;
-    (void)state;
     for (unsigned id = 0; id <= UINT16_MAX; id++) {
         const struct record_type *type = message_type((uint16_t)id);
         _cleanup_free_ void *message = type != NULL ? xcalloc(1, type->size) : NULL;
@@ -68,21 +67,11 @@ static void a_time_that_could_overflow_is_taken_out_of_every_message(void **stat
     assert_true(count > 20);
 }
 
-static void the_first_of_several_is_named(void **state)
+TEST(the_first_of_several_is_named)
 {
     struct message_welcome welcome = { .heartbeat_ms = -1, .timeout_ms = -1, .event = 7 };
     struct error err = { 0 };
-    (void)state;
     assert_int_equal(order_check(&message_welcome_record, &welcome, &err), -ERANGE);
     assert_non_null(strstr(err.message, "heartbeat_ms: -1 ms"));
     assert_true(welcome.timeout_ms == 0 && welcome.event == 7);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_time_that_could_overflow_is_taken_out_of_every_message),
-        cmocka_unit_test(the_first_of_several_is_named),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

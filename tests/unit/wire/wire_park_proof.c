@@ -4,7 +4,7 @@
 
 #define GIB (UINT64_C(1) << 30)
 
-static void a_save_takes_a_start_and_a_time_for_each_byte(void **state)
+TEST(a_save_takes_a_start_and_a_time_for_each_byte)
 {
     const struct park_proof proof = { .least_bytes = GIB,
         .least_save_ms = 1000,
@@ -12,7 +12,6 @@ static void a_save_takes_a_start_and_a_time_for_each_byte(void **state)
         .most_bytes = 41 * GIB,
         .most_save_ms = 21000,
         .most_load_ms = 8500 };
-    (void)state;
     assert_int_equal(park_proof_save_ms(&proof, 0), 500);
     assert_int_equal(park_proof_save_ms(&proof, GIB), 1000);
     assert_int_equal(park_proof_save_ms(&proof, 21 * GIB), 11000);
@@ -21,7 +20,7 @@ static void a_save_takes_a_start_and_a_time_for_each_byte(void **state)
     assert_true(park_proof_save_rate(&proof) > 2.0e9 && park_proof_save_rate(&proof) < 2.2e9);
 }
 
-static void figures_that_are_on_no_line_still_give_a_time(void **state)
+TEST(figures_that_are_on_no_line_still_give_a_time)
 {
     const struct park_proof none = { 0 };
     const struct park_proof one = {
@@ -33,7 +32,6 @@ static void figures_that_are_on_no_line_still_give_a_time(void **state)
     const struct park_proof steep = {
         .least_bytes = 8 * GIB, .least_save_ms = 10, .most_bytes = 9 * GIB, .most_save_ms = 20000
     };
-    (void)state;
     assert_int_equal(park_proof_save_ms(&none, GIB), 0);
     assert_true(park_proof_save_rate(&none) == 0);
     assert_int_equal(park_proof_save_ms(&one, 2 * GIB), 1200);
@@ -41,21 +39,10 @@ static void figures_that_are_on_no_line_still_give_a_time(void **state)
     assert_int_equal(park_proof_save_ms(&steep, GIB), 0); // and not less
 }
 
-static void each_place_of_return_is_found_by_its_name(void **state)
+TEST(each_place_of_return_is_found_by_its_name)
 {
-    (void)state;
     for (enum park_elsewhere i = 0; i < PARK_ELSEWHERES; i++)
         assert_int_equal(park_elsewhere_find(park_elsewhere_name(i)), i);
     assert_int_equal(park_elsewhere_find("perhaps"), PARK_ELSEWHERES);
     assert_int_equal(park_elsewhere_find(NULL), PARK_ELSEWHERES);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_save_takes_a_start_and_a_time_for_each_byte),
-        cmocka_unit_test(figures_that_are_on_no_line_still_give_a_time),
-        cmocka_unit_test(each_place_of_return_is_found_by_its_name),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,7 +70,7 @@ static void close_pair(struct pair *pair)
         close(pair->server);
 }
 
-static void the_owner_of_a_loopback_peer_is_found(void **state)
+TEST(the_owner_of_a_loopback_peer_is_found)
 {
     static const int families[][2] = { { AF_INET, AF_INET }, { AF_INET, AF_INET6 }, { AF_INET6, AF_INET },
         { AF_INET6, AF_INET6 } };
@@ -86,7 +86,7 @@ static void the_owner_of_a_loopback_peer_is_found(void **state)
 }
 
 /* "echo word | nc -N" has sent everything before it is looked at. */
-static void the_owner_of_a_peer_that_sends_no_more_is_found(void **state)
+TEST(the_owner_of_a_peer_that_sends_no_more_is_found)
 {
     struct pair pair = connect_tcp(AF_INET, AF_INET);
     assert_int_equal(shutdown(pair.client, SHUT_WR), 0);
@@ -122,7 +122,7 @@ static void lose_inode(struct inet_diag_msg *answer)
 }
 
 /* The kernel offers another socket where there is no exact one. */
-static void an_answer_about_another_socket_is_not_believed(void **state)
+TEST(an_answer_about_another_socket_is_not_believed)
 {
     static void (*const ways[])(struct inet_diag_msg * answer) = { change_port, change_own_port,
         change_address, listen_only, lose_inode };
@@ -136,7 +136,7 @@ static void an_answer_about_another_socket_is_not_believed(void **state)
     close_pair(&pair);
 }
 
-static void a_peer_that_has_gone_is_unknown(void **state)
+TEST(a_peer_that_has_gone_is_unknown)
 {
     struct pair pair = connect_tcp(AF_INET, AF_INET);
     close(pair.client);
@@ -145,7 +145,7 @@ static void a_peer_that_has_gone_is_unknown(void **state)
     close_pair(&pair);
 }
 
-static void a_peer_that_is_no_socket_is_unknown(void **state)
+TEST(a_peer_that_is_no_socket_is_unknown)
 {
     int fds[2];
     assert_int_equal(pipe(fds), 0);
@@ -156,7 +156,7 @@ static void a_peer_that_is_no_socket_is_unknown(void **state)
     assert_false(peer_of_unix(-1).is_known);
 }
 
-static void the_peer_of_a_unix_socket_is_its_process(void **state)
+TEST(the_peer_of_a_unix_socket_is_its_process)
 {
     int fds[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
@@ -168,7 +168,7 @@ static void the_peer_of_a_unix_socket_is_its_process(void **state)
     close(fds[1]);
 }
 
-static void tokens_differ_and_hash_alike(void **state)
+TEST(tokens_differ_and_hash_alike)
 {
     char a[TOKEN_SIZE], b[TOKEN_SIZE];
     uint8_t hash_a[TOKEN_HASH_SIZE], hash_b[TOKEN_HASH_SIZE], again[TOKEN_HASH_SIZE];
@@ -180,7 +180,7 @@ static void tokens_differ_and_hash_alike(void **state)
     assert_true(token_is_equal(hash_a, again));
 }
 
-static void what_is_no_token_has_no_hash(void **state)
+TEST(what_is_no_token_has_no_hash)
 {
     static const char *const texts[] = { "", "mgpu_",
         "mgpu_00000000000000000000000000000000000000000000000000000000000000000",
@@ -197,7 +197,7 @@ static void what_is_no_token_has_no_hash(void **state)
     assert_null(token_of_header("Bearer"));
 }
 
-static void users_have_names_and_numbers(void **state)
+TEST(users_have_names_and_numbers)
 {
     struct usernames *names = usernames_new();
     struct error err = { 0 };
@@ -217,7 +217,7 @@ static void users_have_names_and_numbers(void **state)
     usernames_free(names);
 }
 
-static void every_problem_has_its_status(void **state)
+TEST(every_problem_has_its_status)
 {
     struct error err = { 0 };
     (void)error_set(&err, -ENOENT, "there is no job 7");
@@ -237,7 +237,7 @@ static void every_problem_has_its_status(void **state)
     }
 }
 
-static void limits_have_names_of_their_own(void **state)
+TEST(limits_have_names_of_their_own)
 {
     size_t count;
     const struct limit *limits = limits_all(&count);
@@ -247,22 +247,4 @@ static void limits_have_names_of_their_own(void **state)
         for (size_t k = 0; k < i; k++)
             assert_string_not_equal(limits[i].name, limits[k].name);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_owner_of_a_loopback_peer_is_found),
-        cmocka_unit_test(the_owner_of_a_peer_that_sends_no_more_is_found),
-        cmocka_unit_test(an_answer_about_another_socket_is_not_believed),
-        cmocka_unit_test(a_peer_that_has_gone_is_unknown),
-        cmocka_unit_test(a_peer_that_is_no_socket_is_unknown),
-        cmocka_unit_test(the_peer_of_a_unix_socket_is_its_process),
-        cmocka_unit_test(tokens_differ_and_hash_alike),
-        cmocka_unit_test(what_is_no_token_has_no_hash),
-        cmocka_unit_test(users_have_names_and_numbers),
-        cmocka_unit_test(every_problem_has_its_status),
-        cmocka_unit_test(limits_have_names_of_their_own),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -115,6 +115,8 @@ static int stop(void **state)
     return 0;
 }
 
+#define CASE(name, world) TEST_ON(name, struct world *world, start, stop)
+
 /* --- a client on a thread of its own, since it waits --- */
 
 struct client {
@@ -172,9 +174,8 @@ static void hang_up(struct client *client)
 
 /* --- keys --- */
 
-static void a_key_is_made_once_and_nobody_elses(void **state)
+CASE(a_key_is_made_once_and_nobody_elses, world)
 {
-    struct world *world = *state;
     struct error err = { 0 };
     struct stat status;
     uint8_t pin[TLS_PIN_SIZE];
@@ -192,14 +193,13 @@ static void a_key_is_made_once_and_nobody_elses(void **state)
 }
 
 /* A browser that trusts the authority has nothing to warn about; the pin does not change. */
-static void the_server_s_certificate_gets_the_names_of_its_machine(void **state)
+CASE(the_server_s_certificate_gets_the_names_of_its_machine, world)
 {
     static const char *const names[] = { "gpubox", "gpubox.example.org", "10.1.2.3", "2001:db8::7",
         "evil,DNS:other" };
     _cleanup_strings_ struct strings hosts = { 0 };
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         strings_add(&hosts, names[i]);
-    struct world *world = *state;
     struct error err = { 0 };
     struct tls_authority *named = NULL, *again = NULL;
     X509 *before = tls_authority_server_certificate(world->authority);
@@ -219,24 +219,21 @@ static void the_server_s_certificate_gets_the_names_of_its_machine(void **state)
     tls_authority_free(again);
 }
 
-static void a_damaged_key_is_refused_and_a_lost_certificate_made_anew(void **state)
+CASE(a_damaged_key_is_refused_and_a_lost_certificate_made_anew, world)
 {
-    struct world *world = *state;
     struct error err = { 0 };
     struct tls_authority *again = NULL;
-    int dirfd = open(world->dir, O_RDONLY | O_DIRECTORY);
+    _cleanup_close_ int dirfd = open(world->dir, O_RDONLY | O_DIRECTORY);
     assert_int_equal(unlinkat(dirfd, "server.crt", 0), 0);
     assert_int_equal(file_write(dirfd, "authority.crt", "junk", 4, false), 0);
     assert_int_equal(tls_authority_open(world->dir, &no_hosts, &again, &err), 0);
     tls_authority_free(again);
     assert_int_equal(file_write(dirfd, "authority.key", "junk", 4, false), 0);
     assert_int_equal(tls_authority_open(world->dir, &no_hosts, &again, &err), -EBADMSG);
-    (void)close(dirfd);
 }
 
-static void a_request_proves_its_key(void **state)
+CASE(a_request_proves_its_key, world)
 {
-    struct world *world = *state;
     struct error err = { 0 };
     int dirfd = open(world->dir, O_RDONLY | O_DIRECTORY);
     _cleanup_key_ EVP_PKEY *key = NULL, *read = NULL;
@@ -244,7 +241,7 @@ static void a_request_proves_its_key(void **state)
     uint8_t ours[TLS_PIN_SIZE], theirs[TLS_PIN_SIZE];
     assert_int_equal(tls_key_open(dirfd, "node.key", &key, &err), 0);
     (void)close(dirfd);
-    char *text = tls_request_text(key, "n1");
+    _cleanup_free_ char *text = tls_request_text(key, "n1");
     assert_int_equal(tls_authority_read_request(text, &read, &err), 0);
     assert_true(tls_pin_of_key(key, ours) && tls_pin_of_key(read, theirs));
     assert_memory_equal(ours, theirs, sizeof(ours));
@@ -257,14 +254,12 @@ static void a_request_proves_its_key(void **state)
     EVP_PKEY *none = NULL;
     assert_int_equal(tls_authority_read_request(text, &none, &err), -EBADMSG);
     assert_int_equal(tls_authority_read_request("", &none, &err), -EBADMSG);
-    free(text);
 }
 
 /* --- which peers a session accepts --- */
 
-static void a_client_believes_the_pin_of_the_authority_or_of_the_server(void **state)
+CASE(a_client_believes_the_pin_of_the_authority_or_of_the_server, world)
 {
-    struct world *world = *state;
     uint8_t leaf[TLS_PIN_SIZE];
     assert_true(tls_pin_of_key(tls_authority_server_key(world->authority), leaf));
     const uint8_t *const pins[] = { tls_authority_pin(world->authority), leaf };
@@ -279,9 +274,8 @@ static void a_client_believes_the_pin_of_the_authority_or_of_the_server(void **s
     }
 }
 
-static void a_client_believes_nobody_else(void **state)
+CASE(a_client_believes_nobody_else, world)
 {
-    struct world *world = *state;
     const uint8_t pin[TLS_PIN_SIZE] = { 1 };
     struct client client = { .world = world, .pin = pin, .purpose = TLS_FOR_LINK };
     run(&client);
@@ -290,9 +284,8 @@ static void a_client_believes_nobody_else(void **state)
     assert_int_equal(world->plain, -1);
 }
 
-static void a_purpose_that_the_port_has_not_is_refused(void **state)
+CASE(a_purpose_that_the_port_has_not_is_refused, world)
 {
-    struct world *world = *state;
     struct client client = {
         .world = world, .pin = tls_authority_pin(world->authority), .purpose = TLS_FOR_HTTP
     };
@@ -301,9 +294,8 @@ static void a_purpose_that_the_port_has_not_is_refused(void **state)
     assert_non_null(strstr(client.err.message, "not that port of mgpud"));
 }
 
-static void a_server_learns_the_key_of_its_client(void **state)
+CASE(a_server_learns_the_key_of_its_client, world)
 {
-    struct world *world = *state;
     struct error err = { 0 };
     uint8_t pin[TLS_PIN_SIZE];
     int dirfd = open(world->dir, O_RDONLY | O_DIRECTORY);
@@ -343,9 +335,8 @@ static void await_plain(struct world *world)
         turn(world);
 }
 
-static void each_direction_ends_by_itself(void **state)
+CASE(each_direction_ends_by_itself, world)
 {
-    struct world *world = *state;
     struct client client;
     char bytes[16];
     size_t n = 0;
@@ -369,10 +360,9 @@ static void each_direction_ends_by_itself(void **state)
     hang_up(&client);
 }
 
-static void who_does_not_read_stops_who_writes(void **state)
+CASE(who_does_not_read_stops_who_writes, world)
 {
     static char block[65536];
-    struct world *world = *state;
     struct client client;
     size_t sent = 0, n = 0;
     begin(world, &client);
@@ -415,9 +405,8 @@ static void assert_client_reads(struct client *client, const char *text)
 }
 
 /* As when somebody types at a command that has just ended. */
-static void last_words_arrive_though_nobody_listens_where_they_came_from(void **state)
+CASE(last_words_arrive_though_nobody_listens_where_they_came_from, world)
 {
-    struct world *world = *state;
     struct client client;
     char byte;
     size_t n = 0;
@@ -436,9 +425,8 @@ static void last_words_arrive_though_nobody_listens_where_they_came_from(void **
     hang_up(&client);
 }
 
-static void last_words_arrive_though_their_connection_was_reset(void **state)
+CASE(last_words_arrive_though_their_connection_was_reset, world)
 {
-    struct world *world = *state;
     struct client client;
     char bytes[16] = "";
     size_t length = 0;
@@ -459,9 +447,8 @@ static void last_words_arrive_though_their_connection_was_reset(void **state)
 }
 
 /* As when the API has answered, ended its side, and some time later closes the connection. */
-static void a_side_that_ends_first_and_leaves_later_is_noticed(void **state)
+CASE(a_side_that_ends_first_and_leaves_later_is_noticed, world)
 {
-    struct world *world = *state;
     struct client client;
     char byte;
     size_t n = 0;
@@ -492,9 +479,8 @@ static void *write_on_and_on(void *arg)
     return NULL;
 }
 
-static void a_machine_that_sends_on_and_on_is_not_waited_for(void **state)
+CASE(a_machine_that_sends_on_and_on_is_not_waited_for, world)
 {
-    struct world *world = *state;
     struct client client;
     pthread_t thread;
     begin(world, &client);
@@ -512,9 +498,8 @@ static void count_turn(evutil_socket_t fd, short what, void *arg)
 
 /* Its changes of keys are no bytes, however many there are: one call that goes on until bytes come has no
  * end. */
-static void who_only_changes_keys_keeps_nobody_from_his_turn(void **state)
+CASE(who_only_changes_keys_keeps_nobody_from_his_turn, world)
 {
-    struct world *world = *state;
     struct client client;
     unsigned turns = 0;
     const struct timeval at_once = { .tv_usec = 1 };
@@ -549,9 +534,8 @@ static unsigned timeouts_of(const struct client *client, struct world *world)
 }
 
 /* `mgpu logs -f | less` may stand still for an hour; a link that does is no link. */
-static void only_who_always_reads_is_gone_when_he_does_not(void **state)
+CASE(only_who_always_reads_is_gone_when_he_does_not, world)
 {
-    struct world *world = *state;
     struct client client;
     begin(world, &client);
     assert_int_equal(timeouts_of(&client, world), TLS_DIAL_TIMEOUT_MS);
@@ -563,9 +547,8 @@ static void only_who_always_reads_is_gone_when_he_does_not(void **state)
     assert_int_equal(timeouts_of(&client, world), 0);
 }
 
-static void a_machine_that_never_ends_is_not_waited_for(void **state)
+CASE(a_machine_that_never_ends_is_not_waited_for, world)
 {
-    struct world *world = *state;
     struct client client;
     begin(world, &client);
     closep(&world->plain);
@@ -574,9 +557,8 @@ static void a_machine_that_never_ends_is_not_waited_for(void **state)
     hang_up(&client);
 }
 
-static void a_cut_connection_is_no_clean_end(void **state)
+CASE(a_cut_connection_is_no_clean_end, world)
 {
-    struct world *world = *state;
     struct client client;
     begin(world, &client);
     hang_up(&client); // without close_notify
@@ -585,9 +567,8 @@ static void a_cut_connection_is_no_clean_end(void **state)
     assert_int_equal(world->broken, 1);
 }
 
-static void sessions_are_cut_by_their_label(void **state)
+CASE(sessions_are_cut_by_their_label, world)
 {
-    struct world *world = *state;
     struct client client;
     begin(world, &client);
     assert_int_equal(tls_sessions_count(world->sessions, "x"), 1);
@@ -602,9 +583,8 @@ static void sessions_are_cut_by_their_label(void **state)
 
 /* --- the port --- */
 
-static void strangers_who_say_nothing_keep_nobody_out(void **state)
+CASE(strangers_who_say_nothing_keep_nobody_out, world)
 {
-    struct world *world = *state;
     struct client client;
     int strangers[TLS_GATE_PENDING_MAX];
     struct sockaddr_in there = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
@@ -621,9 +601,8 @@ static void strangers_who_say_nothing_keep_nobody_out(void **state)
 }
 
 /* When all nodes reconnect at once, each has time for its handshake. */
-static void a_connection_is_not_closed_at_once_for_the_next(void **state)
+CASE(a_connection_is_not_closed_at_once_for_the_next, world)
 {
-    struct world *world = *state;
     int crowd[TLS_GATE_PENDING_MAX + 1];
     char byte;
     int64_t begin_ms = clock_boot_ms();
@@ -646,7 +625,7 @@ static void a_connection_is_not_closed_at_once_for_the_next(void **state)
 /* --- troubles --- */
 
 /* Libraries number their reasons each by itself. */
-static void a_reason_of_another_library_is_not_mistaken_for_one_of_tls(void **state)
+TEST(a_reason_of_another_library_is_not_mistaken_for_one_of_tls)
 {
     struct error err = { 0 };
     SSL_CTX *context = SSL_CTX_new(TLS_client_method());
@@ -661,7 +640,7 @@ static void a_reason_of_another_library_is_not_mistaken_for_one_of_tls(void **st
     SSL_CTX_free(context);
 }
 
-static void troubles_are_told_apart_and_have_a_remedy(void **state)
+TEST(troubles_are_told_apart_and_have_a_remedy)
 {
     static const int names[] = { EAI_NONAME, EAI_AGAIN, EAI_FAIL, EAI_SERVICE };
     static const int connects[] = { ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, ETIMEDOUT, ECONNRESET };
@@ -683,8 +662,6 @@ static void troubles_are_told_apart_and_have_a_remedy(void **state)
         for (size_t k = 0; k < i; k++)
             assert_string_not_equal(seen[i], seen[k]);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
 static sem_t shaken; // once for each handshake
 
@@ -718,9 +695,8 @@ static int leave(unsigned long handshakes)
 }
 
 /* An agent dials in threads, and does not wait for them. */
-static void a_program_may_exit_while_a_thread_is_in_a_handshake(void **state)
+TEST(a_program_may_exit_while_a_thread_is_in_a_handshake)
 {
-    (void)state;
     for (unsigned i = 0; i < 40; i++) {
         char handshakes[16];
         (void)snprintf(handshakes, sizeof(handshakes), "%u", 1 + i % 8);
@@ -740,31 +716,5 @@ int main(int argc, char **argv)
 {
     if (argc > 1)
         return leave(strtoul(argv[1], NULL, 10));
-    const struct CMUnitTest tests[] = {
-        TEST(a_key_is_made_once_and_nobody_elses),
-        TEST(the_server_s_certificate_gets_the_names_of_its_machine),
-        TEST(a_damaged_key_is_refused_and_a_lost_certificate_made_anew),
-        TEST(a_request_proves_its_key),
-        TEST(a_client_believes_the_pin_of_the_authority_or_of_the_server),
-        TEST(a_client_believes_nobody_else),
-        TEST(a_purpose_that_the_port_has_not_is_refused),
-        TEST(a_server_learns_the_key_of_its_client),
-        TEST(each_direction_ends_by_itself),
-        TEST(who_does_not_read_stops_who_writes),
-        TEST(last_words_arrive_though_nobody_listens_where_they_came_from),
-        TEST(last_words_arrive_though_their_connection_was_reset),
-        TEST(a_side_that_ends_first_and_leaves_later_is_noticed),
-        TEST(a_machine_that_sends_on_and_on_is_not_waited_for),
-        TEST(who_only_changes_keys_keeps_nobody_from_his_turn),
-        TEST(only_who_always_reads_is_gone_when_he_does_not),
-        TEST(a_machine_that_never_ends_is_not_waited_for),
-        TEST(a_cut_connection_is_no_clean_end),
-        TEST(sessions_are_cut_by_their_label),
-        TEST(strangers_who_say_nothing_keep_nobody_out),
-        TEST(a_connection_is_not_closed_at_once_for_the_next),
-        cmocka_unit_test(a_reason_of_another_library_is_not_mistaken_for_one_of_tls),
-        cmocka_unit_test(troubles_are_told_apart_and_have_a_remedy),
-        cmocka_unit_test(a_program_may_exit_while_a_thread_is_in_a_handshake),
-    };
-    return cmocka_run_group_tests_name("wire_tls", tests, NULL, NULL);
+    return unit_tests_run(NULL, NULL);
 }

@@ -190,14 +190,13 @@ static void unlink_behind(struct core *core, struct core_entry *follower)
 static void inherit(struct core *core, struct core_entry *follower)
 {
     const struct job *job = follower->job;
-    struct job_event event = { .type = EVENT_INHERITS,
+    _cleanup_(job_event_clear) struct job_event event = { .type = EVENT_INHERITS,
         .attempt = job->attempt,
         .node = xstrdup(job->node),
         .cpu_milli = job_run(job)->cpu_milli,
         .memory = job_run(job)->memory };
     gpu_grants_copy(&event.gpus, &job->grants);
     core_change(core, follower, &event, NULL);
-    job_event_clear(&event);
 }
 
 static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)

@@ -118,7 +118,6 @@ static int load(struct core *core, const char *key, const uint8_t *bytes, size_t
 {
     struct budget_row row = { 0 };
     int r = record_decode(&row_record, bytes, length, &row, err);
-    (void)key;
     if (r == 0)
         (void)add(core, &row);
     return r;
@@ -314,7 +313,6 @@ static double most_ms(const struct core *core, const struct job_ask *ask)
 static int check(const struct core *core, const struct identity *who, const struct job_spec *spec,
     size_t size, struct error *err)
 {
-    (void)size;
     if (who->token.max_gpu_ms == 0 || !has_gpus(&spec->ask))
         return 0;
     const struct budget *budget = find(core, who->token.id);

@@ -277,7 +277,6 @@ int early_commands_load(
 {
     struct core_early_commands *commands = core->early_commands;
     struct command command;
-    (void)key;
     if (record_decode(&command_record, bytes, length, &command, err) < 0 || commands->count == COMMANDS_MAX ||
         find(core, command.uid, command.command_hash) != NULL)
         return 0;

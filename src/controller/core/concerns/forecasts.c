@@ -9,7 +9,6 @@
 #include "controller/core/forecasts.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

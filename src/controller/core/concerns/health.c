@@ -48,7 +48,7 @@ static void drain(struct core *core, const struct core_node *node, const struct 
     const struct gpu_trouble *trouble)
 {
     _cleanup_free_ char *key = xasprintf("%s/%s", node->name, gpu->uuid);
-    struct cluster_change change = {
+    _cleanup_(cluster_change_clear) struct cluster_change change = {
         .kind = CHANGE_GPU_DRAIN,
         .uid = core->options.admin_uid,
         .node = xstrdup(node->name),
@@ -62,12 +62,11 @@ static void drain(struct core *core, const struct core_node *node, const struct 
     core_keep_fault(core, &change);
     core_change_cluster(core, &change);
     core_put_change(core, CORE_KEPT_FAULT, key, &change);
-    cluster_change_clear(&change);
 }
 
 static void put_back(struct core *core, const struct core_node *node, struct core_gpu *gpu)
 {
-    struct cluster_change change = {
+    _cleanup_(cluster_change_clear) struct cluster_change change = {
         .kind = CHANGE_GPU_RETURN,
         .uid = core->options.admin_uid,
         .node = xstrdup(node->name),
@@ -76,7 +75,6 @@ static void put_back(struct core *core, const struct core_node *node, struct cor
     };
     (void)core_end_fault(core, node, gpu);
     core_change_cluster(core, &change);
-    cluster_change_clear(&change);
 }
 
 static struct gpu_trouble present_trouble(const struct cluster_change *fault)

@@ -17,7 +17,7 @@ static void note_level(struct core *core, struct core_entry *entry, enum idle_le
     const struct job *job = entry->job;
     char idle[32], end[32];
     int64_t end_ms = idle_end_ms(&core->options.idle, job);
-    struct job_event event = {
+    _cleanup_(job_event_clear) struct job_event event = {
         .type = EVENT_IDLE, .attempt = job->attempt, .idle_level = level, .idle_ms = idle_ms
     };
     format_duration(idle_ms, idle, sizeof(idle));
@@ -31,7 +31,6 @@ static void note_level(struct core *core, struct core_entry *entry, enum idle_le
             level == IDLE_YIELDS ? "; other jobs can preempt it" : "",
             end_ms > 0 ? "; it will be ended after " : "", end_ms > 0 ? end : "");
     core_change(core, entry, &event, NULL);
-    job_event_clear(&event);
 }
 
 static void on_usage(struct core *core, struct core_entry *entry, const struct attempt_usage *usage)

@@ -14,7 +14,6 @@
  * every node gets the whole time again.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 

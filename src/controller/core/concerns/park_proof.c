@@ -77,7 +77,7 @@ static void keep(struct core *core, const char *node, const struct park_proof *p
 
 static void announce(struct core *core, const char *node, const struct park_proof *proof)
 {
-    struct cluster_change change = {
+    _cleanup_(cluster_change_clear) struct cluster_change change = {
         .kind = CHANGE_NODE_PARKING,
         .uid = proof->uid,
         .node = xstrdup(node),
@@ -85,7 +85,6 @@ static void announce(struct core *core, const char *node, const struct park_proo
         .parks = proof->passed,
     };
     core_change_cluster(core, &change);
-    cluster_change_clear(&change);
 }
 
 void core_set_park_proof(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,

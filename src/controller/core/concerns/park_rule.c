@@ -45,7 +45,6 @@ static int load(struct core *core, const char *key, const uint8_t *bytes, size_t
 {
     struct park_refusal refusal = { 0 };
     int r = record_decode(&park_refusal_record, bytes, length, &refusal, err);
-    (void)key;
     if (r == 0)
         (void)park_refusals_put(&core->park_rule->refusals, &refusal);
     record_clear(&park_refusal_record, &refusal);

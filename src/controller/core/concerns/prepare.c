@@ -4,7 +4,6 @@
  * it is allocated like any other job; its node compares the LAUNCH with the PREPARE. A guess that no longer
  * holds is withdrawn. When a link ends, its node drops the prepared jobs.
  */
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/memory.h"

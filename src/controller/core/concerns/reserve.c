@@ -72,8 +72,8 @@ static int reserve(
     struct core *core, const struct cluster_change *asked, struct cluster_change *change, struct error *err)
 {
     struct job_ask ask = { .gpus = asked->gpus, .gpu_ids = asked->gpu_ids }; // borrowed
-    struct sched_request request = { 0 };
-    struct sched_reservation reservation = {
+    _cleanup_(request_clear) struct sched_request request = { 0 };
+    _cleanup_(reservation_clear) struct sched_reservation reservation = {
         .id = core->last_reservation + 1,
         .name = xstrdup(asked->text != NULL ? asked->text : ""),
         .from_ms = asked->from_ms > core->now_ms ? asked->from_ms : core->now_ms,
@@ -98,8 +98,6 @@ static int reserve(
         change->from_ms = reservation.from_ms;
         write_gpus(core, &reservation, change);
     }
-    request_clear(&request);
-    reservation_clear(&reservation);
     return r;
 }
 
@@ -165,14 +163,13 @@ void core_unreserve(struct core *core, int64_t boot_ms, int64_t wall_ms, const s
 /* Its GPUs are known by name before their nodes have reported. */
 static int load(struct core *core, const struct cluster_change *change, struct error *err)
 {
-    struct sched_reservation reservation;
+    _cleanup_(reservation_clear) struct sched_reservation reservation;
     if (change->reservation > core->last_reservation)
         core->last_reservation = change->reservation;
     int r = reservation_of_change(sched_cluster(core->sched), change, &reservation, err);
     struct sched_request request = { .gpus = (uint32_t)reservation.n_gpus };
     if (r == 0)
         r = sched_reserve(core->sched, 0, &request, &reservation, err);
-    reservation_clear(&reservation);
     return r;
 }
 

@@ -53,13 +53,12 @@ static void write_same_grants(const struct core *core, const struct job *job,
 /* A parked job gets its GPUs back. */
 static void restore(struct core *core, struct core_entry *entry, const struct allocation *allocation)
 {
-    struct job_event event = { .type = EVENT_RESTORING,
+    _cleanup_(job_event_clear) struct job_event event = { .type = EVENT_RESTORING,
         .attempt = entry->job->attempt,
         .node = xstrdup(entry->job->node),
         .cpu_milli = allocation->nodes[0].cpu_milli };
     write_same_grants(core, entry->job, allocation, &event.gpus);
     core_change(core, entry, &event, NULL);
-    job_event_clear(&event);
 }
 
 static uint64_t start(void *arg, uint64_t job, const struct allocation *allocation)
@@ -315,10 +314,9 @@ static void on_idle(struct core *core, const struct job *job, const struct job_e
 
 static void on_inherits(struct core *core, const struct job *job, const struct job_event *event)
 {
-    struct allocation allocation;
+    _cleanup_(allocation_clear) struct allocation allocation;
     allocation_of_job(sched_cluster(core->sched), job, &allocation);
     sched_begin(core->sched, core->now_ms, job->id, &allocation, park_run_since(job, core->now_ms));
-    allocation_clear(&allocation);
 }
 
 static void (*const notifiers[EVENT_TYPES])(struct core *, const struct job *, const struct job_event *) = {
