@@ -123,7 +123,7 @@ static int build_path(struct call *call, int argc, char **argv, struct buffer *p
     buffer_append_text(path, API_PATH "/jobs");
     *ret_has_user = options->is_everybody || options->user != NULL || argc > 0;
     if (argc > 0) {
-        int r = selector_resolve(&call->client, argc, argv, named, err);
+        int r = selector_resolve(call, argc, argv, named, err);
         if (r < 0)
             return r;
         buffer_append_text(path, "?all=1&ids=");
@@ -410,6 +410,7 @@ const struct command command_ps = {
     .tables = { rows, call_list_rows },
     .options_size = sizeof(struct ps_options),
     .takes_jobs = true,
+    .job_name_use = JOB_NAME_NEWEST,
     .list = &every_column,
     .run = run,
 };
