@@ -47,6 +47,7 @@ function facts(job) {
     job.park_text ? ['Parking', job.park_text] : null,
     job.gpus_due_to ? ['Its GPUs', [`due at ${moment(job.gpus_due_at)} to job `, linkTo(job.gpus_due_to), ': it starts again, once, if it still runs then']] : null,
     job.gpus_lent_to ? ['Its GPUs', ['lent to job ', linkTo(job.gpus_lent_to), ', which starts again if it still runs when this one returns']] : null,
+    job.reclaimed_by ? ['Reclaimed', ['because its GPUs were due to job ', linkTo(job.reclaimed_by), ', which was parked; this happens once']] : null,
     job.park_bar ? ['Parking', `not for shorter jobs: ${job.park_bar}`] : null,
     job.message ? ['Message', h('span', { class: job.state === 'failed' ? 'bad' : '' }, job.message)] : null,
     job.cwd ? ['Directory', h('code', null, job.cwd)] : null,

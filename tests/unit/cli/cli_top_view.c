@@ -422,6 +422,34 @@ static void a_colon_goes_to_pages_and_jobs(void **state)
     expect(top, "'moon' is not a view");
 }
 
+/* A host that is parked, the guest that has its GPUs and cannot be parked, and one that has started again. */
+static void the_page_of_a_job_names_the_jobs_of_its_loan(void **state)
+{
+    static const struct {
+        const char *job, *part;
+    } rows[] = {
+        { "\"park\": \"parked\", \"latest_return\": \"2026-01-01T13:10:00Z\", \"park_guest\": 21",
+            "back by    13:10:00; it makes room for job 21" },
+        { "\"park\": \"parked\", \"gpus_lent_to\": 21", "its GPUs   lent to job 21" },
+        { "\"park_host\": 20", "instead of job 20 is parked for it" },
+        { "\"gpus_due_to\": 20, \"gpus_due_at\": \"2026-01-01T13:10:00Z\"",
+            "its GPUs   due to job 20 at 13:10:00" },
+        { "\"reclaimed_by\": 20", "reclaimed  because its GPUs were due to job 20" },
+        { "\"park_bar\": \"it has no time limit\"", "parking    not for shorter jobs: it has no time limit" },
+    };
+    struct top *top = top_of(state);
+    free(draw(top, 80, 24));
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        _cleanup_free_ char *job =
+            xasprintf("{\"id\": 30, \"user\": \"me\", \"uid\": 4242, \"name\": \"lender\", \"gpus\": 1,"
+                      " \"state\": \"running\", \"submitted_at\": \"2026-01-01T11:00:00Z\", %s}",
+                rows[i].job);
+        put(top, job);
+        press(top, ":30\n");
+        expect(top, rows[i].part);
+    }
+}
+
 static void enter_on_a_user_or_a_node_shows_the_jobs_there(void **state)
 {
     struct top *top = top_of(state);
@@ -536,6 +564,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(marked_jobs_are_named_in_the_question, setup, teardown),
         cmocka_unit_test_setup_teardown(
             tab_and_numbers_choose_panels_and_a_number_again_makes_one_large, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_page_of_a_job_names_the_jobs_of_its_loan, setup, teardown),
         cmocka_unit_test_setup_teardown(a_colon_goes_to_pages_and_jobs, setup, teardown),
         cmocka_unit_test_setup_teardown(enter_on_a_user_or_a_node_shows_the_jobs_there, setup, teardown),
         cmocka_unit_test_setup_teardown(a_click_selects_and_one_on_a_heading_sorts, setup, teardown),
