@@ -670,6 +670,17 @@ def test_a_reservation_keeps_gpus_for_its_users(box, admin):
     assert box.mgpu('reserve', 'rm', number, user=admin).code == 3
 
 
+def test_a_reservation_is_removed_by_its_name_if_no_other_has_it(box, admin):
+    numbers = [box.mgpu('reserve', 'add', '--gpus', '1', '--users', 'nobody', '--from', start, '--for', '1h', '--name', name, user=admin,
+                        check=True).out.strip() for start, name in (('+2d', 'course'), ('+4d', 'twin'), ('+6d', 'twin'))]
+    box.mgpu('reserve', 'rm', 'course', user=admin, check=True)
+    unknown = box.mgpu('reserve', 'rm', 'course', user=admin)
+    assert unknown.code == 3 and 'there is no reservation named course' in unknown.err and 'mgpu reserve list' in unknown.err, unknown
+    several = box.mgpu('reserve', 'rm', 'twin', user=admin)
+    assert several.code == 2 and f'2 reservations are named twin: {numbers[1]}, {numbers[2]}' in several.err, several
+    box.mgpu('reserve', 'rm', *numbers[1:], user=admin, check=True)
+
+
 def test_reservations_in_the_past_or_too_large_are_refused(box, admin):
     for words in (['--gpus', '1', '--from', '2020-01-01', '--for', '1h'], ['--gpus', '5', '--for', '1h'],
                   ['--gpu-ids', '9', '--for', '1h']):

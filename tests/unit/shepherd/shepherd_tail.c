@@ -112,6 +112,16 @@ static void a_log_that_was_renamed_is_still_read(void **state)
     assert_string_equal(text, "mine\n");
 }
 
+/* What `mgpu run` shows on a terminal: colours, a title, a cut sequence, and line ends with returns. */
+static void a_log_of_a_terminal_is_read_as_its_text(void **state)
+{
+    static const char log[] = "\033]0;title\atitled\r\n\033[1;31mError:\033[0m x\r\n10%\r20%\r\n\033]2;t\033\\end\r\n\033[3";
+    static const char plain[] = "titled\nError: x\n10%\r20%\nend\n";
+    _cleanup_close_ int fd = open_log(*state, log, sizeof(log) - 1);
+    assert_int_equal(tail_read(fd, 0, text), sizeof(plain) - 1);
+    assert_string_equal(text, plain);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -125,6 +135,7 @@ int main(void)
         CASE(a_log_that_the_job_cut_short_is_read_from_its_start),
         CASE(what_is_no_file_or_was_locked_up_has_no_tail),
         CASE(a_log_that_was_renamed_is_still_read),
+        CASE(a_log_of_a_terminal_is_read_as_its_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
