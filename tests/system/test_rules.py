@@ -670,6 +670,12 @@ def test_a_reservation_keeps_gpus_for_its_users(box, admin):
     assert box.mgpu('reserve', 'rm', number, user=admin).code == 3
 
 
+def test_an_action_of_another_program_is_answered_with_that_of_this_one(box):
+    for words, here in ((['config', 'set', 'max-time', '1d'], 'mgpud --reload'), (['node', 'remove', 'gpu1'], 'mgpu node forget')):
+        done = box.mgpu(*words)
+        assert done.code == 2 and 'hint: here: ' in done.err and here in done.err and 'Did you mean' not in done.err, done
+
+
 def test_a_reservation_is_removed_by_its_name_if_no_other_has_it(box, admin):
     numbers = [box.mgpu('reserve', 'add', '--gpus', '1', '--users', 'nobody', '--from', start, '--for', '1h', '--name', name, user=admin,
                         check=True).out.strip() for start, name in (('+2d', 'course'), ('+4d', 'twin'), ('+6d', 'twin'))]

@@ -44,6 +44,26 @@ static void check_options_named(const struct option_meaning *row)
     }
 }
 
+/* "config set": the verb has actions, and this one is none of them. */
+static void answers_for_actions_are_read(void **state)
+{
+    size_t found = 0;
+    (void)state;
+    for (const struct foreign_command *row = foreign_commands; row->name != NULL; row++) {
+        const char *blank = strchr(row->name, ' ');
+        if (blank == NULL)
+            continue;
+        _cleanup_free_ char *verb = xstrndup(row->name, (size_t)(blank - row->name));
+        const struct command *command = commands_find(verb);
+        assert_non_null(command);
+        assert_non_null(command->actions);
+        if (call_find_action(command, blank + 1) != NULL)
+            fail_msg("%s is an action of mgpu: its row is never read", row->name);
+        found++;
+    }
+    assert_true(found > 5);
+}
+
 static void answers_for_commands_name_commands(void **state)
 {
     (void)state;
@@ -108,6 +128,7 @@ static void an_option_is_answered_where_its_meaning_exists_and_by_letters_elsewh
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(answers_for_actions_are_read),
         cmocka_unit_test(answers_for_commands_name_commands),
         cmocka_unit_test(answers_for_options_name_options),
         cmocka_unit_test(an_option_is_answered_where_its_meaning_exists_and_by_letters_elsewhere),
