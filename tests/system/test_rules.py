@@ -3,6 +3,8 @@
 pauses, reservations, and the reasons that are told for waiting."""
 
 import json
+import os
+import pty
 import re
 
 import pytest
@@ -619,6 +621,20 @@ def test_a_node_is_drained_of_jobs_without_gpus_too(make_instance, gate):
     assert draining.wait(30) == 0, draining.stderr.read()
     draining.communicate()
     assert instance.job(job)['state'] == 'done'
+
+
+def test_a_drain_on_a_terminal_names_the_jobs_for_which_it_waits(make_instance, gate):
+    instance = make_instance(gpus='sim:2x8G')
+    job = instance.post_job(gate.command(), gpus=0)
+    instance.wait(job, 'running')
+    primary, secondary = pty.openpty()
+    draining = instance.popen('node', 'drain', '--wait', instance.gpus()[0]['node'], user=instance.user, stderr=secondary)
+    os.close(secondary)
+    assert f'mgpu: waiting for the end of job {job}; no new jobs start there' in os.read(primary, 4096).decode()
+    gate.open()
+    assert draining.wait(30) == 0
+    draining.communicate()
+    os.close(primary)
 
 
 def test_pausing_needs_an_existing_gpu(box, admin):
