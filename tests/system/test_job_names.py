@@ -14,7 +14,7 @@ SHOWS = {'ps': (), 'show': (), 'why': (), 'postmortem': (), 'logs': (), 'retry':
 WAITS = {'wait': ()}
 ACTS = {'attach': (), 'exec': ('--', 'true'), 'forward': ('0:1',), 'ssh-proxy': (), 'cancel': (), 'hold': (), 'release': (),
         'edit': ('time=3h',), 'signal': ('USR1',), 'suspend': (), 'continue': (), 'park': (), 'unpark': (), 'requeue': ()}
-NO_NAMES = {'submit', 'top'}  # of jobs to run; a panel, or the number of a job
+NO_NAMES = {'submit', 'top'}  # JOBS.yaml; and the screen, below
 
 
 def verbs_with_jobs(box):
@@ -54,6 +54,13 @@ def test_a_verb_that_shows_takes_the_newest_and_names_the_others(box, twins, ver
     done = box.mgpu(verb, NAME, *SHOWS[verb])
     assert f'job {newer} is your newest named {NAME}; others of that name have not ended: {older} (running)' in done.err, done
     assert NAME not in box.mgpu('-q', verb, NAME).err
+
+
+def test_top_opens_the_page_of_the_newest(box, twins):
+    _, newer = twins
+    assert f'Job {newer}  {NAME}' in box.mgpu('top', '--once', '--size', '80x24', NAME, check=True).out
+    unknown = box.mgpu('top', '--once', 'nosuch')
+    assert unknown.code == 2 and "'nosuch' is neither a view nor a job of yours" in unknown.err and 'timeline' in unknown.err, unknown
 
 
 def test_the_only_one_that_has_not_ended_is_meant(box, twins):
