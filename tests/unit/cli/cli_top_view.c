@@ -419,7 +419,11 @@ static void a_colon_goes_to_pages_and_jobs(void **state)
     press(top, ":77\n");
     expect(top, "no such job");
     press(top, ":moon\n");
-    expect(top, "'moon' is not a view");
+    expect(top, "'moon' is neither a job of yours nor a view");
+    press(top, ":eval\n");
+    expect(top, "Job 2  eval, of me");
+    press(top, ":train\n"); // of another user
+    expect(top, "'train' is neither a job of yours nor a view");
 }
 
 /* A host that is parked, the guest that has its GPUs and cannot be parked, and one that has started again. */
