@@ -253,3 +253,8 @@ def test_commands_of_files_are_checked_like_those_of_the_command_line(box, place
     write(box, place, 'jobs.yaml', 'command: [./gone.sh]\n')
     done = box.mgpu('submit', '--hold', '-g', '0', '--file', name, cwd=place, check=True)
     assert done.err.count('warning: no such file: ./gone.sh') == 1, done
+
+
+@pytest.mark.parametrize('verb', ['run', 'submit'])
+def test_the_example_for_a_missing_command_is_of_the_verb_that_was_typed(box, verb):
+    assert f'hint: for example: mgpu {verb} -g 1 -- python train.py' in box.mgpu(verb, '-g', '1').err

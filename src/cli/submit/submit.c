@@ -65,7 +65,7 @@ int submit_command(int argc, char **argv, json_t **ret, struct error *err)
 {
     if (argc == 0) {
         (void)error_set(err, -EINVAL, "no command given");
-        return error_hint(err, "it follows the options, as in: -g 1 -- python train.py");
+        return error_hint(err, "for example: mgpu run -g 1 -- python train.py");
     }
     if (argc == 1 && argv[0][strspn(argv[0], " \t\r\n")] == '\0')
         return error_set(err, -EINVAL, "the command is blank");

@@ -82,11 +82,15 @@ static int make_plan(struct call *call, int argc, char **argv, struct plan *plan
     const struct submit_options *options = call->options;
     if (options->list != NULL && argc > 0)
         return error_set(err, -EINVAL, "the commands are in --file; unexpected '%.60s'", argv[0]);
+    if (options->list == NULL && argc == 0) {
+        (void)error_set(err, -EINVAL, "no command given");
+        return error_hint(err, "for example: mgpu submit -g 1 -- python train.py");
+    }
     if (options->list != NULL && job_file_is_one(options->list))
         return job_file_read(call, options->list, plan, err);
     if (options->list != NULL)
         return command_file_read(call, options->list, plan, err);
-    if (argc == 0 || !job_file_is_one(argv[0]))
+    if (!job_file_is_one(argv[0]))
         return add_words(call, argc, argv, plan, err);
     if (argc > 1)
         return error_set(err, -EINVAL, "the commands are in %.60s; unexpected '%.60s'", argv[0], argv[1]);
