@@ -423,8 +423,11 @@ static int make_overview(const char *path, struct buffer *out, struct error *err
     if (at == NULL)
         return error_set(err, -EINVAL, "%s has no line @COMMANDS@", path);
     buffer_append(out, text, (size_t)(at - text));
+    const struct command_group *group = command_groups;
     for (size_t i = 0; commands[i] != NULL; i++) {
         _cleanup_free_ char *name = xasprintf("*mgpu-%s*(1)", commands[i]->name);
+        if (commands[i] == group->first)
+            buffer_printf(out, "## %s\n\n", group++->title);
         if (commands[i]->is_hidden)
             continue;
         /* No table: where a page would end, groff leaves a blank row in it. */

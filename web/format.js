@@ -81,13 +81,20 @@ export const numberOf = (job) => (job.array_job ? `${job.array_job}.${job.array_
 /** "250 done, 50 failed" of an array, as its own record counts them: not those that happen to be listed. */
 export const elementsOf = (job) => ['done', 'failed', 'cancelled'].filter((state) => job.elements?.[state]).map((state) => `${job.elements[state]} ${state}`).join(', ');
 
+const ENDS = { cancelled: 'cancelled', start_failed: 'did not start', setup_failed: 'setup failed', unknown: 'result unknown', reboot: 'node rebooted', time_limit: 'time limit reached',
+  deadline: 'deadline missed', dependency: 'dependency not satisfied', oom: 'out of memory', gpu_fault: 'GPU error', idle_timeout: 'idle timeout', released: 'released', node_lost: 'node lost',
+  gpu_oom: 'out of GPU memory', gpu_mem: 'exceeded its GPU memory', budget: 'GPU-hours used up' };
+
+/** An `ended_by` in words. */
+export const endWords = (end) => ENDS[end] ?? end.replaceAll('_', ' ');
+
 /** The end of a job in a few words. */
 export function outcome(job) {
   if (!job.ended_by) return job.state;
   if (job.elements && job.ended_by === 'exit') return elementsOf(job);
   if (job.ended_by === 'exit') return job.exit_code === 0 ? 'done' : `exit ${job.exit_code}`;
   if (job.ended_by === 'signal') return `signal ${job.signal}`;
-  return job.ended_by.replaceAll('_', ' ');
+  return endWords(job.ended_by);
 }
 
 /** A colour number from 0 to 7 for a user, the same on every page. */

@@ -47,19 +47,20 @@ function userTable(sums) {
 
 /** "+12 %" of a value compared with one before. */
 function change(now, before) {
-  if (!before) return now ? 'none before' : 'as before';
+  if (!before) return null;
   const part = Math.round((now / before - 1) * 100);
-  return part === 0 ? 'as before' : `${part > 0 ? '+' : '−'}${Math.abs(part)} %`;
+  return part === 0 ? 'unchanged' : `${part > 0 ? '+' : '−'}${Math.abs(part)} %`;
 }
 
 /** Sums of this period beside those of the one before. */
 function comparison(now, before, days) {
   const unused = (sum) => (sum.gpu_seconds ? sum.gpu_seconds_wasted / sum.gpu_seconds : null), hours = (sum) => figure(sum.gpu_seconds / 3600);
-  const period = days === 1 ? 'the day before' : `the ${days} days before`;
-  const rows = [[hours(now), 'GPU-hours', `${change(now.gpu_seconds, before.gpu_seconds)}; ${hours(before)} in ${period}`],
-    [percent(unused(now)), 'unused', `${percent(unused(before))} in ${period}`],
-    [String(now.jobs), now.jobs === 1 ? 'job ended' : 'jobs ended', `${change(now.jobs, before.jobs)}; ${before.jobs} in ${period}`]];
-  return rows.map(([value, label, past]) => h('div', { class: 'tile' }, h('b', null, value), h('span', null, `${label} (${past})`)));
+  const period = days === 1 ? 'the previous day' : `the previous ${days} days`;
+  const past = (value, previous, shown) => [change(value, previous), `${shown} in ${period}`].filter(Boolean).join('; ');
+  const rows = [[hours(now), 'GPU-hours', past(now.gpu_seconds, before.gpu_seconds, hours(before))],
+    [percent(unused(now)), 'unused', before.gpu_seconds ? `${percent(unused(before))} in ${period}` : ''],
+    [String(now.jobs), now.jobs === 1 ? 'job ended' : 'jobs ended', past(now.jobs, before.jobs, before.jobs)]];
+  return rows.map(([value, label, note]) => h('div', { class: 'tile' }, h('b', null, value), h('span', null, note ? `${label} (${note})` : label)));
 }
 
 export function mount(root) {
@@ -136,13 +137,13 @@ export function mount(root) {
   function drawChart(at) {
     const sums = sumsOf(at), past = mode === 'day' && !narrow.GPU ? allDays(answer.past, 2 * at.from - at.to, at.from).slice(-sums.length) : [];
     const bars = sums.map((sum, i) => ({ label: LABELS[mode](sum.key), before: (past[i]?.gpu_seconds ?? 0) / 3600, act: () => ACTS[mode](sum.key),
-      text: `${figure(sum.gpu_seconds / 3600)} GPU-hours, ${figure((sum.gpu_seconds_wasted ?? 0) / 3600)} of them unused, ${plural(sum.jobs, 'job')}${past[i] ? `; ${figure(past[i].gpu_seconds / 3600)} GPU-hours in the period before` : ''}`,
+      text: `${figure(sum.gpu_seconds / 3600)} GPU-hours, ${figure((sum.gpu_seconds_wasted ?? 0) / 3600)} of them unused, ${plural(sum.jobs, 'job')}${past[i] ? `; ${figure(past[i].gpu_seconds / 3600)} GPU-hours in the previous period` : ''}`,
       parts: [{ name: 'wasted', value: (sum.gpu_seconds_wasted ?? 0) / 3600 }, { name: 'used', value: (sum.gpu_seconds - (sum.gpu_seconds_wasted ?? 0)) / 3600 }] }));
     const isEmpty = sums.every((sum) => !sum.jobs);
     nothing.hidden = !isEmpty;
-    nothing.textContent = `No job has ended in ${narrow.hour || narrow.day ? 'this time' : RANGES[range] === 1 ? 'the last day' : `the last ${RANGES[range]} days`}${Object.keys(narrow).some((name) => narrow[name]) || isMine ? ' that passes what is chosen above' : ''}.`;
+    nothing.textContent = `No jobs ended in ${narrow.hour || narrow.day ? 'this period' : RANGES[range] === 1 ? 'the last day' : `the last ${RANGES[range]} days`}${Object.keys(narrow).some((name) => narrow[name]) || isMine ? ' with this selection' : ''}.`;
     redraw(chart, [mode, narrow, bars, root.clientWidth], () => (isEmpty ? [] : barChart({ title: `GPU-hours by ${mode}`, width: root.clientWidth, bars,
-      format: figure, note: `solid: used, striped: allocated but unused${mode === 'day' || mode === 'hour' ? '; days and hours in UTC' : ''}${past.length ? '; line: the period before' : ''}` })));
+      format: figure, note: `solid: used, striped: allocated but unused${mode === 'day' || mode === 'hour' ? '; days and hours in UTC' : ''}${past.length ? '; line: the previous period' : ''}` })));
   }
 
   function drawButtons() {
@@ -151,7 +152,7 @@ export function mount(root) {
       h('span', { class: 'quiet' }, 'by'), MODES.filter(isPossible).map((one) => press(one, one === mode, () => {
         mode = one;
         draw();
-      })), Object.entries(narrow).filter(([, value]) => value).map(([name, value]) => h('button', { type: 'button', class: 'chip', 'aria-label': `${NARROWED[name](value)}: show all again`, onclick: () => narrowTo(name, null, name === 'day' ? 'day' : name === 'hour' ? 'hour' : null) }, `${NARROWED[name](value)} ×`))]);
+      })), Object.entries(narrow).filter(([, value]) => value).map(([name, value]) => h('button', { type: 'button', class: 'chip', 'aria-label': `Remove the filter ${NARROWED[name](value)}`, onclick: () => narrowTo(name, null, name === 'day' ? 'day' : name === 'hour' ? 'hour' : null) }, `${NARROWED[name](value)} ×`))]);
   }
 
   function draw() {

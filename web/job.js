@@ -4,7 +4,7 @@ import { applyChange, cancel, hold, park, requeue, retry, setPriority, setTimeLi
 import { get, submitKey } from './api.js';
 import { niceMax } from './chart.js';
 import { h, redraw } from './dom.js';
-import { bytes, duration, elementsOf, exactTime, fullMoment, gpusOf, gpusText, moment, numberOf, outcome, percent, plural } from './format.js';
+import { bytes, duration, elementsOf, endWords, exactTime, fullMoment, gpusOf, gpusText, moment, numberOf, outcome, percent, plural } from './format.js';
 import { isOpen, isSplitUp, mayControl, mayRead, state, waits, watchEvents } from './live.js';
 import { logView, logsOf } from './log.js';
 import { grantText, parkText, progressBar, scrollArea, section, startText, stateBadge, time, userName } from './parts.js';
@@ -47,6 +47,7 @@ function facts(job) {
     job.park_text ? ['Parking', job.park_text] : null,
     job.gpus_due_to ? ['Its GPUs', [`due at ${moment(job.gpus_due_at)} to job `, linkTo(job.gpus_due_to), ': it starts again, once, if it still runs then']] : null,
     job.gpus_lent_to ? ['Its GPUs', ['lent to job ', linkTo(job.gpus_lent_to), ', which starts again if it still runs when this one returns']] : null,
+    job.reclaimed_by ? ['Reclaimed', ['because its GPUs were due to job ', linkTo(job.reclaimed_by), ', which was parked; this happens once']] : null,
     job.park_bar ? ['Parking', `not for shorter jobs: ${job.park_bar}`] : null,
     job.message ? ['Message', h('span', { class: job.state === 'failed' ? 'bad' : '' }, job.message)] : null,
     job.cwd ? ['Directory', h('code', null, job.cwd)] : null,
@@ -72,14 +73,14 @@ function buttons(job) {
 
 function whyPanel(job, why) {
   const change = why.change && h('p', { class: 'hint' }, why.change.text, ' ',
-    mayControl(job) ? h('button', { type: 'button', onclick: () => applyChange(job, why.change.edit) }, 'Change it so') : null);
+    mayControl(job) ? h('button', { type: 'button', onclick: () => applyChange(job, why.change.edit) }, 'Apply this change') : null);
   return section('Why it waits',
     h('ul', { class: 'reasons' }, why.reasons.map((reason) => h('li', null, reason.text, reason.jobs.length ? h('span', { class: 'quiet' }, ' jobs', jobLinks(reason.jobs)) : null,
       reason.until ? h('span', { class: 'quiet' }, ` until ${moment(reason.until)}`) : null))),
     h('p', null, startText(why)),
     why.parking ? h('p', null, `Parking: ${why.parking.text}.`) : null,
     why.borrowing ? h('p', null, `Borrowing: ${why.borrowing}.`) : null,
-    why.ahead.length ? h('p', null, `${why.ahead.length} before it:`, why.ahead.slice(0, 8).map((other, i) => [i ? '; ' : ' ', h('a', { href: `#/job/${other.id}` }, `${numberOf(other)} ${other.name}`), h('span', { class: 'quiet' }, ` ${other.user}, ${gpusText(other)}${other.ends ? `, ends ${moment(other.ends)}` : ''}`)])) : null,
+    why.ahead.length ? h('p', null, `${plural(why.ahead.length, 'job')} ahead of it:`, why.ahead.slice(0, 8).map((other, i) => [i ? '; ' : ' ', h('a', { href: `#/job/${other.id}` }, `${numberOf(other)} ${other.name}`), h('span', { class: 'quiet' }, ` ${other.user}, ${gpusText(other)}${other.ends ? `, ends ${moment(other.ends)}` : ''}`)])) : null,
     change);
 }
 
@@ -140,7 +141,7 @@ function elementPanel(job) {
   if (!ends.size) return [];
   const link = ([index, event]) => {
     const name = `${job.id}.${index}`, isEnded = event.type === 'member', isGood = isEnded && event.ended_by === 'exit' && !event.exit_code;
-    const end = !isEnded ? '' : isGood ? ' ✓' : event.ended_by === 'exit' ? ` exit ${event.exit_code}` : ` ${event.ended_by.replaceAll('_', ' ')}`;
+    const end = !isEnded ? '' : isGood ? ' ✓' : event.ended_by === 'exit' ? ` exit ${event.exit_code}` : ` ${endWords(event.ended_by)}`;
     return h('li', null, h('a', { href: `#/job/${event.element}` }, name), h('span', { class: isEnded && !isGood ? 'bad' : 'quiet' }, end));
   };
   return section('Elements', h('ul', { class: 'elements' }, [...ends].sort((a, b) => a[0] - b[0]).map(link)));

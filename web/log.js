@@ -10,9 +10,9 @@ const FIRST_BYTES = 256 * 1024;
 const RETRY_MS = 2000;
 
 /** The logs of a job: title, parameter of the request, file name of a download, and the words in place of an empty one. */
-const BOTH = { title: 'Output', stream: 'stdout', file: 'output.log', soFar: 'It has printed nothing so far.', atEnd: 'It printed nothing.' };
-const OUT = { ...BOTH, title: 'Standard output', soFar: 'Nothing on standard output so far.', atEnd: 'Nothing on standard output.' };
-const ERR = { title: 'Standard error', stream: 'stderr', file: 'error.log', soFar: 'Nothing on standard error so far.', atEnd: 'Nothing on standard error.' };
+const BOTH = { title: 'Output', stream: 'stdout', file: 'output.log', soFar: 'No output yet.', atEnd: 'No output.' };
+const OUT = { ...BOTH, title: 'Standard output', soFar: 'No standard output yet.', atEnd: 'No standard output.' };
+const ERR = { title: 'Standard error', stream: 'stderr', file: 'error.log', soFar: 'No standard error output yet.', atEnd: 'No standard error output.' };
 export const logsOf = (job) => (job.split_log ? [OUT, ERR] : [BOTH]);
 
 /** The view of one of logsOf(), of job `number`. `jobOf` returns the job as it is now. Close the view with close(). */
@@ -53,7 +53,7 @@ export function logView(number, log, jobOf) {
     const response = await open(`${path}&follow=1`, { headers: { Range: range }, signal: controller.signal });
     if (position === null) {
       position = Number(/bytes (\d+)-/.exec(response.headers.get('Content-Range') ?? '')?.[1] ?? 0);
-      if (position > 0) write(`\x1b[2m… ${position} bytes before\x1b[0m\n`);
+      if (position > 0) write(`\x1b[2m… ${position} earlier bytes\x1b[0m\n`);
     }
     setText(status, '');
     drawSilence();

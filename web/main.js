@@ -64,9 +64,9 @@ function drawFrame() {
 function drawBanner(isKept) {
   const { isOnline, isOutdated, problem, isComplete } = state;
   let text = null;
-  if (isKept) text = 'mgpud does not know who you are. On the machine of mgpud, run `mgpu web` and open the address that it prints.';
+  if (isKept) text = 'mgpud cannot identify you. Run `mgpu web` on the machine of mgpud, and open the address that it prints.';
   else if (isOutdated) text = 'mgpud has a newer version of this page. ';
-  else if (!isOnline && problem) text = isComplete ? `No connection to mgpud since ${exactTime(state.lostAt)}: everything below is as it was then. Running jobs go on without mgpud. The page tries again automatically. ${problem.status ? problem.message : ''}` : `No connection to mgpud. ${problem.message}`;
+  else if (!isOnline && problem) text = isComplete ? `No connection to mgpud since ${exactTime(state.lostAt)}: this page shows the state at that time. Running jobs are not affected. The page reconnects automatically. ${problem.status ? problem.message : ''}` : `No connection to mgpud. ${problem.message}`;
   const banner = $('banner');
   banner.hidden = !text;
   const others = isOnline || isKept ? [] : state.controllers.filter((address) => address !== location.host);
@@ -90,9 +90,9 @@ async function logIn() {
   }
 }
 
-/** Somebody else's address may have come by a link: nobody is to act as another user without knowing. */
+/** The address may have come from another user, by a link: nobody should act as another user unknowingly. */
 async function confirmUser(before, user) {
-  const isMeant = await ask({ title: `You are now logged in as ${user}`, text: `Until now, this page knew you as ${before}. Whatever you submit belongs to ${user}. Did somebody send you the address?`, action: `Stay ${user}` });
+  const isMeant = await ask({ title: `You are now logged in as ${user}`, text: `You were ${before} on this page before. Jobs that you submit now belong to ${user}. Did another user send you the address?`, action: `Stay ${user}` });
   if (!isMeant) await remove('sessions');
 }
 

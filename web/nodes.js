@@ -18,7 +18,7 @@ function gpuRow(gpu) {
     mayManage() ? h('td', null, h('button', { type: 'button', onclick: () => toggleGpu(gpu) }, isPaused ? 'Resume' : 'Pause')) : null);
 }
 
-const HEADS = [['GPU', ''], ['State', ''], ['Model', ''], ['Load', 'num'], ['Memory', 'num'], ['Temperature', 'num'], ['Power', 'num'], ['ECC corr./uncorr.', 'num'], ['Trouble, external processes', '']];
+const HEADS = [['GPU', ''], ['State', ''], ['Model', ''], ['Load', 'num'], ['Memory', 'num'], ['Temperature', 'num'], ['Power', 'num'], ['ECC corr./uncorr.', 'num'], ['Problems, external processes', '']];
 
 function featureList(node) {
   const off = node.features.filter((feature) => !feature.on);
@@ -42,7 +42,7 @@ const signature = (node) => [{ ...node }, mayManage(), state.gpus.filter((gpu) =
 
 export function mount(root) {
   const places = new Map(), list = h('div', { class: 'lists' });
-  const nothing = h('p', { class: 'empty', hidden: true }, 'mgpud has no node: no agent has connected to it.');
+  const nothing = h('p', { class: 'empty', hidden: true }, 'No node has connected to mgpud.');
   root.append(h('h1', { class: 'unseen' }, 'Nodes'), nothing, list);
   return {
     draw() {

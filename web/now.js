@@ -130,7 +130,7 @@ function jobList(title, columns, emptyText) {
     node: h('section', { 'aria-label': title }, heading, table.node, empty, more),
     /** Shows these jobs, at first at most so many of them. */
     draw(jobs, isKnown, most = ROWS_SHOWN, isFiltered = false) {
-      setText(empty, isFiltered ? `${title}: no job passes the filter.` : emptyText);
+      setText(empty, isFiltered ? `${title}: no jobs match the filter.` : emptyText);
       if (!isWhole) shown = most;
       const drawn = state.isComplete ? shown : Math.min(shown, Math.ceil(innerHeight / ROW_MIN));
       setText(count, jobs.length ? String(jobs.length) : '');
@@ -146,12 +146,12 @@ function jobList(title, columns, emptyText) {
 export function mount(root) {
   const tiles = h('div', { class: 'tiles' });
   const gpus = h('div', { class: 'nodes' });
-  const noGpus = h('p', { class: 'empty', hidden: true }, 'mgpud has no GPU: `mgpu doctor` says why. Jobs without GPUs can run.');
+  const noGpus = h('p', { class: 'empty', hidden: true }, 'No GPUs were found: `mgpu doctor` shows why. Jobs without GPUs can run.');
   const filter = h('input', { type: 'search', class: 'filter', placeholder: 'Filter jobs: word u:ana s:queued !word', 'aria-label': 'Filter jobs', 'data-key': '/' });
   const mine = h('input', { type: 'checkbox', id: 'mine' });
-  const running = jobList('Running', RUNNING, 'No job is running.');
-  const queue = jobList('Queue', QUEUE, 'No job is waiting.');
-  const ended = jobList('Ended', ENDED, 'No job has ended in the last hour.');
+  const running = jobList('Running', RUNNING, 'No jobs are running.');
+  const queue = jobList('Queue', QUEUE, 'No jobs are waiting.');
+  const ended = jobList('Ended', ENDED, 'No jobs have ended in the last hour.');
   const lists = h('div', { class: 'lists' }, running.node, queue.node, ended.node);
   let past = new Map(), fetchedAt = 0, drawnNews = null, drawnAt = 0, drawnLayout = null, width = null;
   root.append(h('h1', { class: 'unseen' }, 'Now'), tiles, noGpus, gpus, h('div', { class: 'bar' }, filter, h('label', { for: 'mine' }, mine, ' mine only')), lists);

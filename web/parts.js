@@ -27,7 +27,7 @@ export function progressBar(job) {
   return h('progress', { max: 1, value: job.progress, 'aria-label': `progress of job ${numberOf(job)}` });
 }
 
-const PARKED = { early: 'starting early: on the CPU, and waits for its GPUs', saving: 'being parked', parked: 'parked', waiting: 'parked, waits for its GPUs', restoring: 'returning to its GPUs' };
+const PARKED = { early: 'started early: on the CPU, waiting for its GPUs', saving: 'being parked', parked: 'parked', waiting: 'parked, waiting for its GPUs', restoring: 'returning to its GPUs' };
 
 /** Of one that mgpud has parked by itself: "parked for job 7, back by 15:40". */
 const parkRule = (job) => `parked${job.park_guest ? ` for job ${job.park_guest}` : ''}, back by ${moment(job.latest_return)}`;
@@ -97,7 +97,7 @@ function startOf(job) {
  * expected start, and the latest one, with what they rest on.
  */
 export function startText(why) {
-  if (why.starts_now) return 'It starts in the next moment.';
+  if (why.starts_now) return 'It starts in a moment.';
   const basis = (text) => (text ? ` (${text})` : '');
   const interval = intervalText(why) ? `${intervalText(why)}, ` : '';
   const expected = why.eta ? `Starts ${interval}about ${moment(why.eta)}${basis(why.eta_basis)}` : `Its start cannot be predicted${basis(why.eta_basis)}`;

@@ -15,7 +15,7 @@ const FIELDS = [
   ['gpu_mem', 'Memory on each GPU', '-m', { placeholder: 'whole GPUs' }, String],
   ['time_limit', 'Time limit', '-t', { placeholder: '4h' }, String],
   ['cpus', 'CPUs', '-c', { placeholder: 'any', inputmode: 'decimal' }, Number],
-  ['memory', 'Host memory', '-M', { placeholder: 'any, such as 32G' }, String],
+  ['memory', 'Host memory', '-M', { placeholder: 'any; for example 32G' }, String],
   ['priority', 'Priority', '-p', { placeholder: '0', inputmode: 'numeric' }, Number],
   ['after', 'After jobs', '-A', { placeholder: '41:ok' }, String],
   ['cwd', 'Working directory', '-C', { placeholder: 'your home directory' }, String],
@@ -60,7 +60,7 @@ export function mount(root) {
     setText(line, commandLine());
     if (!command.value.trim()) {
       verdict.className = 'verdict';
-      setText(verdict, 'Type a command: it is checked as you type, and nothing is submitted before you say so.');
+      setText(verdict, 'Type a command. The request is checked as you type; nothing is submitted until you press Submit.');
       return;
     }
     try {
@@ -80,7 +80,7 @@ export function mount(root) {
     try {
       const job = await post('jobs', { ...request(), submit_key: key });
       key = submitKey();
-      say(`Job ${numberOf(job)} is submitted`);
+      say(`Job ${numberOf(job)} was submitted`);
       replaceView(`#/job/${numberOf(job)}`); // the way back is to where the form was opened
     } catch (error) {
       showProblem(error);

@@ -72,10 +72,10 @@ const onTop = (jobs) => [...jobs.filter(hasParks), ...jobs.filter((job) => !hasP
 
 export function mount(root) {
   const place = h('div', { class: 'timeline' }), buttons = h('div', { class: 'bar' });
-  const asTable = h('div'), nothing = h('p', { class: 'empty', hidden: true }, 'No job has GPUs in this time, and none waits for them.');
+  const asTable = h('div'), nothing = h('p', { class: 'empty', hidden: true }, 'No jobs used GPUs in this period, and none are waiting for them.');
   const details = new Map(); // id: { key, events } of jobs that were parked
   let range = 1, ended = [], fetchedAt = 0;
-  root.append(h('h1', { class: 'unseen' }, 'Timeline'), buttons, nothing, place, h('p', { class: 'quiet legend' }, 'Left of the line: so far. Right of it: until the expected end; thin: until the time limit. Outlined: waiting jobs, from their expected start; the bracket below: between which moments 8 of 10 such jobs start. Hatched: parked. Colours are users.'), asTable);
+  root.append(h('h1', { class: 'unseen' }, 'Timeline'), buttons, nothing, place, h('p', { class: 'quiet legend' }, 'Left of the line: the past. Right of the line: up to the expected end; thin: up to the time limit. Outlined: waiting jobs, from their expected start; the bracket below is the interval in which 8 of 10 such jobs start. Hatched: parked. Each colour is a user.'), asTable);
 
   async function fetchEnded() {
     fetchedAt = Date.now();

@@ -9,7 +9,7 @@ import { scrollArea, section, userName } from './parts.js';
 
 const FETCH_MS = 5000;
 
-const TURN = 'Turn, from 1 to 0, orders waiting jobs: whoever has used less than their share lately has a higher turn, and starts first. Share: the part of the GPUs that is meant for them. Recent use fades with time.';
+const TURN = 'Turn, from 1 to 0, orders waiting jobs: users who have recently used less than their share have a higher turn, and their jobs start first. Share: the part of the GPUs to which they are entitled. Recent use decays over time.';
 
 const limit = (value, used) => (value === null ? String(used) : `${used} / ${value}`);
 
@@ -44,7 +44,7 @@ export function mount(root) {
   function draw() {
     if (Date.now() - fetchedAt > FETCH_MS && state.isOnline) fetchAll().catch(() => {});
     if (!accounts) return;
-    redraw(place, [accounts, state.who?.uid], () => [tableOf('Users', accounts.filter((account) => account.user !== null), 'No user has used a GPU lately.'),
+    redraw(place, [accounts, state.who?.uid], () => [tableOf('Users', accounts.filter((account) => account.user !== null), 'No user has used a GPU recently.'),
       tableOf('Groups', accounts.filter((account) => account.group !== null), 'No group has its own share or limit.'), h('p', { class: 'quiet legend' }, TURN)]);
   }
 

@@ -248,7 +248,7 @@ static int monitor(struct call *call, int argc, char **argv, struct error *err)
     (void)open_session(call);
     if (argc != 1)
         return error_set(err, -EINVAL, "give one job as shown by `queue`");
-    int r = selector_resolve(&call->client, argc, argv, &ids, err);
+    int r = selector_resolve(call, argc, argv, &ids, err);
     if (r == 0 && ids.count != 1)
         r = error_set(err, -EINVAL, "'%.60s' is not a single job", argv[0]);
     if (r < 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Requests to mgpud, over the socket that the command line would use."""
+"""Requests to mgpud, over the socket that the command line uses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Query = Mapping[str, Union[str, int, None]]
 
 
 class MgpuError(Exception):
-    """A request that mgpud refused: its sentence, and what a program needs to know of it."""
+    """A request that mgpud refused: the message, and for programs `status`, `code`, `detail` and `hint`."""
 
     def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
         self.status = status
@@ -52,7 +52,7 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 def _check_listener(sock: socket.socket, path: str) -> None:
-    """Only to root, oneself and the user of mgpu are jobs told: another could run a socket in /tmp."""
+    """Accepts only sockets of root, this user and the user of mgpu: another user could listen on a socket in /tmp."""
     credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize('3i'))
     uid = struct.unpack('3i', credentials)[1]
     if uid in (0, os.geteuid()):
@@ -79,8 +79,8 @@ def _places() -> List[str]:
 
 
 class Client:
-    """Where mgpud is: a unix socket, by default the one that the command `mgpu` uses. Calls may come from any thread:
-    each has its own connection."""
+    """A connection to mgpud: a unix socket, by default the one that the command `mgpu` uses. Calls are thread-safe:
+    each uses its own connection."""
 
     def __init__(self, socket_path: Optional[str] = None) -> None:
         self._asked = socket_path
@@ -103,7 +103,7 @@ class Client:
 
     def open(self, method: str, path: str, body: Optional[Json] = None, query: Optional[Query] = None,
              timeout: Optional[float] = None) -> Tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
-        """A response whose body is not read yet; the caller closes the connection."""
+        """A response whose body has not been read; the caller closes the connection."""
         wanted = {name: value for name, value in (query or {}).items() if value is not None}
         target = f'/api/v1{path}' + (f'?{urlencode(wanted)}' if wanted else '')
         connection = self.connect(timeout)

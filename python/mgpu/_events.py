@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Changes of all jobs, in order and without a gap, also over restarts of mgpud."""
+"""Changes of all jobs, in order and without gaps, also across restarts of mgpud."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def _read(response: http.client.HTTPResponse) -> Iterator[Event]:
 
 
 def events(after: Optional[int] = None, client: Optional[Client] = None) -> Iterator[Event]:
-    """Every change from now on, or from after that of the number `after`; it ends never. An event of the type `reset`:
-    the store is another one, so changes may be missing before those that follow."""
+    """All changes from now on, or after the event with the number `after`; never ends. An event of type `reset` means
+    that the store was replaced, so changes before the next event may be missing."""
     client = client or Client()
     number = BEYOND if after is None else after
     while True:

@@ -29,7 +29,7 @@ CALL = os.path.join(os.path.dirname(os.path.abspath(__file__)), '_call.py')
 
 
 class JobFailed(Exception):
-    """The job ended before its function returned or raised. `job` is the job, `output` the end of what it wrote."""
+    """The job ended before its function returned or raised. `job` is the job, `output` the end of its output."""
 
     def __init__(self, job: Job, output: str) -> None:
         self.job, self.output = job, output
@@ -37,8 +37,8 @@ class JobFailed(Exception):
 
 
 class Executor(concurrent.futures.Executor):
-    """Runs each function in a separate job. `request`: what each asks for, as in mgpu.submit(). At the end of a `with`
-    block all are waited for; shutdown(cancel_futures=True) cancels those that have not ended."""
+    """Runs each function in a separate job. `request`: the request of each job, as in mgpu.submit(). The end of a `with`
+    block waits for all jobs; shutdown(cancel_futures=True) cancels those that have not ended."""
 
     def __init__(self, *, gpus: int = 0, directory: Optional[str] = None, client: Optional[Client] = None, **request: Any) -> None:
         self._client = client or Client()
@@ -52,7 +52,7 @@ class Executor(concurrent.futures.Executor):
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> 'concurrent.futures.Future[T]':
         if cloudpickle is None and getattr(fn, '__module__', None) == '__main__':
-            raise pickle.PicklingError(f'{fn!r} is of the script itself, where a job cannot find it: move it to a module, '
+            raise pickle.PicklingError(f'{fn!r} is defined in the script itself, where a job cannot import it: move it to a module, '
                                        'or install cloudpickle')
         with self._lock:
             if self._is_shut:
@@ -107,7 +107,7 @@ class Executor(concurrent.futures.Executor):
 
 
 def _output(job: Job) -> str:
-    """What a failed job wrote: nothing when it was cancelled before it had a log."""
+    """The output of a failed job: empty if it was cancelled before it had a log."""
     try:
         return job.output()
     except MgpuError:
@@ -115,7 +115,7 @@ def _output(job: Job) -> str:
 
 
 def _wait(job: Job) -> None:
-    """A restart of mgpud cuts the connection and ends no job."""
+    """A restart of mgpud closes the connection, but ends no job."""
     pause = threading.Event()
     while True:
         try:

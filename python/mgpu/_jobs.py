@@ -55,7 +55,7 @@ class Job:
         return self
 
     def wait(self, timeout: Optional[float] = None, state: str = 'done') -> 'Job':
-        """Until it is, or has been, in the state; 'done' is any end. TimeoutError after `timeout` seconds."""
+        """Waits until the job is, or has been, in the state; 'done' is any end. TimeoutError after `timeout` seconds."""
         query = {'states': state, 'timeout': None if timeout is None else f'{timeout:.3f}'}
         try:
             self.data = self.client.request('GET', f'/jobs/{self.id}/wait', query=query)
@@ -66,7 +66,7 @@ class Job:
         return self
 
     def logs(self, follow: bool = True) -> Iterator[bytes]:
-        """Its output in pieces, with `follow` until it ends."""
+        """Its output in pieces; with `follow`, until the job ends."""
         connection, response = self.client.open('GET', f'/jobs/{self.id}/log', query={'follow': 1 if follow else None})
         try:
             while True:
@@ -78,11 +78,11 @@ class Job:
             connection.close()
 
     def output(self) -> str:
-        """What it has written so far."""
+        """Its output so far."""
         return b''.join(self.logs(follow=False)).decode(errors='replace')
 
     def cancel(self, grace: Optional[float] = None) -> None:
-        """SIGTERM, then SIGKILL after `grace` seconds. A job that has ended already is none to cancel, and no error."""
+        """SIGTERM, then SIGKILL after `grace` seconds. A job that has already ended is not an error."""
         try:
             self.client.request('POST', f'/jobs/{self.id}/cancel', {} if grace is None else {'grace_s': grace})
         except MgpuError as error:
@@ -99,7 +99,7 @@ def submit(command: Union[str, Sequence[str]], *, gpus: int = 0, cwd: Optional[s
     """Queues a command: words, or a string for the shell. It runs in `cwd` (the current directory) with `env` (the present
     environment); `request`: other keys of the API, such as name, time_limit, gpu_model, cpus, memory, after.
 
-    A submit that met a restart of mgpud is sent again, and makes one job."""
+    If mgpud restarts during a submit, the request is repeated, and creates one job."""
     client = client or Client()
     body: Json = {'command': command if isinstance(command, str) else list(command), 'gpus': gpus,
                   'cwd': os.getcwd() if cwd is None else os.path.abspath(cwd),
@@ -123,7 +123,7 @@ def _pause() -> None:
 
 def jobs(*, state: Optional[str] = None, user: Optional[str] = None, all: bool = False,
          client: Optional[Client] = None) -> List[Job]:
-    """Jobs that have not ended, or did within the last hour; `all`: every one."""
+    """Jobs that have not ended, or ended within the last hour; with `all`, all jobs."""
     client = client or Client()
     answer = client.request('GET', '/jobs', query={'state': state, 'user': user, 'all': 1 if all else None})
     return [Job(data, client) for data in answer['jobs']]

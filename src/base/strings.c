@@ -299,7 +299,8 @@ const char *text_nearest(const char *word, const char *const *candidates)
             continue;
         bool is_start = length >= 2 && strncmp(word, *candidates, length) == 0;
         size_t d = is_start ? 1 : distance(word, length, *candidates, candidate_length);
-        if (d < best_distance) {
+        bool is_likelier = d == best_distance && best[0] != word[0] && (*candidates)[0] == word[0];
+        if (d < best_distance || is_likelier) {
             best_distance = d;
             best = *candidates;
         }

@@ -7,8 +7,10 @@
 const struct command *const commands[] = {
     &command_run,
     &command_submit,
-    &command_adopt,
     &command_shell,
+    &command_notebook,
+    &command_adopt,
+
     &command_ps,
     &command_history,
     &command_show,
@@ -16,11 +18,13 @@ const struct command *const commands[] = {
     &command_postmortem,
     &command_logs,
     &command_follow,
+
     &command_attach,
     &command_exec,
     &command_forward,
-    &command_notebook,
     &command_ssh_proxy,
+    &command_notify,
+
     &command_wait,
     &command_cancel,
     &command_hold,
@@ -33,27 +37,40 @@ const struct command *const commands[] = {
     &command_unpark,
     &command_requeue,
     &command_retry,
-    &command_notify,
+
     &command_gpus,
     &command_nodes,
     &command_partitions,
     &command_users,
     &command_top,
+    &command_web,
+
     &command_gpu,
     &command_node,
     &command_reserve,
     &command_token,
-    &command_web,
-    &command_mcp,
     &command_journal,
     &command_backup,
     &command_config,
     &command_cluster,
+
     &command_doctor,
+    &command_mcp,
     &command_compat,
     &command_completion,
     &command_complete,
     &command_help,
     &command_version,
     NULL,
+};
+
+const struct command_group command_groups[] = {
+    { "Start jobs", &command_run },
+    { "See jobs", &command_ps },
+    { "Enter jobs", &command_attach },
+    { "Control jobs", &command_wait },
+    { "See the machine", &command_gpus },
+    { "Administer", &command_gpu },
+    { "mgpu itself", &command_doctor },
+    { 0 },
 };

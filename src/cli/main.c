@@ -41,8 +41,8 @@ static int run_words(int argc, char **argv)
     if (call.command != NULL)
         return call_run(&call, call.command, 1, argv);
     if (first == argc && call.is_help) {
-        call.is_help = false; // the list of verbs, not the page of the verb help
-        return call_run(&call, &command_help, 1, argv);
+        help_print_first(stdout);
+        return EXIT_OK;
     }
     if (first == argc) {
         bool is_screen = isatty(STDOUT_FILENO) == 1 && !call.is_json;

@@ -168,6 +168,14 @@ static int sync_parent(const char *path)
     return fd < 0 || fsync(fd) < 0 ? -errno : 0;
 }
 
+static int refuse_file(const char *path, int error, struct error *err)
+{
+    int r = error_set_errno(err, error, "cannot create %s", path);
+    return r == -EEXIST
+               ? error_hint(err, "a backup replaces no file: use a new name, such as one with the date")
+               : r;
+}
+
 int backup_write(const struct controller_options *options, const char *path, struct error *err)
 {
     _cleanup_free_ char *dir = xasprintf("%s/store", options->state_dir);
@@ -180,7 +188,7 @@ int backup_write(const struct controller_options *options, const char *path, str
         return r;
     _cleanup_close_ int out = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (out < 0)
-        return error_set_errno(err, -errno, "cannot create %s", path);
+        return refuse_file(path, -errno, err);
     uid_t uid = geteuid();
     gid_t gid = getegid();
     r = become_owner((struct user_ids){ .uid = store.st_uid, .gid = store.st_gid }, err);

@@ -549,8 +549,9 @@ static int run_actions(const struct wording *wording, const struct settings_acti
         print_config(options);
     else if (actions->example_config)
         settings_print_example();
-    else if (!actions->fsck && !actions->stop && !actions->reload && actions->backup == NULL &&
-             actions->restore == NULL)
+    else if (actions->reload)
+        reload_warn(options); // those of the running mgpud go to its log
+    else if (!actions->fsck && !actions->stop && actions->backup == NULL && actions->restore == NULL)
         return -1;
     if (actions->help || actions->version || actions->check_config || actions->example_config)
         return 0;

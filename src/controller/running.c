@@ -11,11 +11,13 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/process.h"
+#include "base/system_mgpud.h"
 
 #define STOP_MS 60000 // time to finish requests of clients and write the store
 
@@ -31,6 +33,8 @@ static pid_t holder_of(int lock_fd)
 static int refuse_none(const char *run_dir, struct error *err)
 {
     (void)error_set(err, -ESRCH, "no mgpud is running with %s", run_dir);
+    if (geteuid() != 0 && strcmp(run_dir, SYSTEM_RUN_DIR) != 0 && system_mgpud_trace() != NULL)
+        return error_hint(err, "that of all users of this machine, in %s, obeys root", SYSTEM_RUN_DIR);
     return error_hint(err, "if it was started with --run-dir, use the same --run-dir");
 }
 

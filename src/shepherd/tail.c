@@ -14,6 +14,9 @@
 
 #include "base/memory.h"
 
+#define BELL   '\a'
+#define ESCAPE '\033'
+
 /* Reads one byte more than the space, which shows whether the text is cut at the beginning of a line. */
 static size_t read_end(int fd, off_t from, char *bytes, size_t size)
 {
@@ -44,6 +47,37 @@ static size_t measure_cut(const char *bytes, size_t length)
     return cut;
 }
 
+/* The length of the control sequence at the beginning: colours, cursor movements, titles. */
+static size_t measure_sequence(const char *text, size_t length)
+{
+    size_t end = 2;
+    if (length > 1 && text[1] == '[') {
+        while (end < length && (text[end] < '@' || text[end] > '~'))
+            end++;
+        end++;
+    } else if (length > 1 && text[1] == ']') {
+        while (end < length && text[end] != BELL && text[end] != ESCAPE)
+            end++;
+        end += end + 1 < length && text[end] == ESCAPE ? 2 : 1;
+    }
+    return end < length ? end : length;
+}
+
+/* Programs on a terminal colour what they print, and the terminal ends lines with a return. The record has
+ * the text. Returns its length. */
+static size_t make_plain(char *text, size_t length)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < length; i++) {
+        bool is_line_end = text[i] == '\r' && (i + 1 == length || text[i + 1] == '\n');
+        if (text[i] == ESCAPE)
+            i += measure_sequence(text + i, length - i) - 1;
+        else if (!is_line_end)
+            text[kept++] = text[i];
+    }
+    return kept;
+}
+
 size_t tail_read(int log_fd, off_t start, char text[TAIL_SIZE])
 {
     char path[32];
@@ -62,6 +96,7 @@ size_t tail_read(int log_fd, off_t start, char text[TAIL_SIZE])
     size_t cut = from > start || length > USAGE_TAIL_MAX ? measure_cut(bytes, length) : 0;
     length -= length > cut ? cut : length;
     memcpy(text, bytes + cut, length);
+    length = make_plain(text, length);
     /* The record holds text, which a NUL would end. */
     for (size_t i = 0; i < length; i++)
         if (text[i] == '\0')

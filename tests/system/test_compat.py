@@ -50,6 +50,15 @@ def test_a_folder_that_is_missing_is_made(tmp_path, words):
         assert done.returncode != 0 and said in done.stderr and str(path) in done.stderr, done.stderr
 
 
+@pytest.mark.parametrize('is_found', [True, False])
+def test_a_folder_that_no_shell_searches_is_named(tmp_path, monkeypatch, is_found):
+    folder = tmp_path / 'bin'
+    folder.mkdir()
+    monkeypatch.setenv('PATH', f'/usr/bin:/bin:{folder if is_found else ""}')
+    done = call(f'{harness.programs()}/mgpu', 'compat', 'install', folder, 'tgpu')
+    assert done.returncode == 0 and (f'not in PATH: export PATH={folder}:$PATH' in done.stderr) == (not is_found), done.stderr
+
+
 def test_a_file_of_another_program_stays(tmp_path):
     programs = harness.programs()
     os.symlink('/bin/true', tmp_path / 'tgpu')

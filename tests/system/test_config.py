@@ -104,8 +104,9 @@ def test_reload_reads_the_files_again(make_instance, place, is_detached):
         write(path, 'half-life: 2d\nuser-max-jobs: many\n')
         done = subprocess.run([*box.command, '--reload'], **where)
         assert (done.returncode, f'{path}:2' in done.stderr) == (64, True), done
-        write(path, 'half-life: 2d\n')
-        assert subprocess.run([*box.command, '--reload'], **where).returncode == 0
+        write(path, 'half-life: 2d\nusers:\n  no-such-user: { max-gpus: 1 }\n')
+        done = subprocess.run([*box.command, '--reload'], **where)
+        assert done.returncode == 0 and f"{path}:3: there is no user 'no-such-user'" in done.stderr, 'to who reloads, too'
         deadline = time.monotonic() + LIMIT_S
         while box.mgpu('config', 'get', 'half-life', check=True).out != '2d\n':
             assert time.monotonic() < deadline

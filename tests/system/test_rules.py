@@ -3,6 +3,8 @@
 pauses, reservations, and the reasons that are told for waiting."""
 
 import json
+import os
+import pty
 import re
 
 import pytest
@@ -621,6 +623,20 @@ def test_a_node_is_drained_of_jobs_without_gpus_too(make_instance, gate):
     assert instance.job(job)['state'] == 'done'
 
 
+def test_a_drain_on_a_terminal_names_the_jobs_for_which_it_waits(make_instance, gate):
+    instance = make_instance(gpus='sim:2x8G')
+    job = instance.post_job(gate.command(), gpus=0)
+    instance.wait(job, 'running')
+    primary, secondary = pty.openpty()
+    draining = instance.popen('node', 'drain', '--wait', instance.gpus()[0]['node'], user=instance.user, stderr=secondary)
+    os.close(secondary)
+    assert f'mgpu: waiting for the end of job {job}; no new jobs start there' in os.read(primary, 4096).decode()
+    gate.open()
+    assert draining.wait(30) == 0
+    draining.communicate()
+    os.close(primary)
+
+
 def test_pausing_needs_an_existing_gpu(box, admin):
     assert box.mgpu('gpu', 'pause', '77', user=admin).code == 3
     assert box.mgpu('gpu', 'drain', '--wait', '0,77', user=admin).code == 3
@@ -668,6 +684,23 @@ def test_a_reservation_keeps_gpus_for_its_users(box, admin):
         box.mgpu('reserve', 'rm', number, user=admin, check=True)
     assert box.wait(job)['state'] == 'done'
     assert box.mgpu('reserve', 'rm', number, user=admin).code == 3
+
+
+def test_an_action_of_another_program_is_answered_with_that_of_this_one(box):
+    for words, here in ((['config', 'set', 'max-time', '1d'], 'mgpud --reload'), (['node', 'remove', 'gpu1'], 'mgpu node forget')):
+        done = box.mgpu(*words)
+        assert done.code == 2 and 'hint: here: ' in done.err and here in done.err and 'Did you mean' not in done.err, done
+
+
+def test_a_reservation_is_removed_by_its_name_if_no_other_has_it(box, admin):
+    numbers = [box.mgpu('reserve', 'add', '--gpus', '1', '--users', 'nobody', '--from', start, '--for', '1h', '--name', name, user=admin,
+                        check=True).out.strip() for start, name in (('+2d', 'course'), ('+4d', 'twin'), ('+6d', 'twin'))]
+    box.mgpu('reserve', 'rm', 'course', user=admin, check=True)
+    unknown = box.mgpu('reserve', 'rm', 'course', user=admin)
+    assert unknown.code == 3 and 'there is no reservation named course' in unknown.err and 'mgpu reserve list' in unknown.err, unknown
+    several = box.mgpu('reserve', 'rm', 'twin', user=admin)
+    assert several.code == 2 and f'2 reservations are named twin: {numbers[1]}, {numbers[2]}' in several.err, several
+    box.mgpu('reserve', 'rm', *numbers[1:], user=admin, check=True)
 
 
 def test_reservations_in_the_past_or_too_large_are_refused(box, admin):

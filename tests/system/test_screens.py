@@ -184,7 +184,7 @@ def test_who_asks_for_quiet_or_for_data_sees_no_line_while_waiting_for_any(box, 
 
 def test_an_empty_list_is_one_line_on_a_terminal_and_a_header_elsewhere(box):
     for words, line in ((('ps',), r"mgpu: no jobs of \S+; mgpu ps -a shows all users' jobs"), (('ps', '-a', '-s', 'held'), 'no jobs'),
-                        (('ps', '-s', 'held'), r'mgpu: no jobs of \S+; .*'), (('history', '-u', 'nobody'), 'no jobs'),
+                        (('ps', '-s', 'held'), r'mgpu: no jobs of \S+ match; .*'), (('ps', '-n', 'none*'), r'mgpu: no jobs of \S+ match; .*'), (('history', '-u', 'nobody'), 'no jobs'),
                         (('history', '-n', 'unheard-of'), 'no jobs'), (('token', 'list'), 'no tokens'), (('reserve', 'list'), 'no reservations')):
         if words == ('ps',) and box.mgpu('ps', '-H', check=True).out:
             continue

@@ -162,7 +162,7 @@ def test_another_user_cannot_print_the_script(box, place, bo):
 def test_lines_that_only_submit_reads_are_not_passed_over_in_silence(box, place, words, mark):
     write(box, place, 'job.sh', f'#!/bin/sh\n{mark} -J other\necho ran\n')
     write(box, place, 'plain.sh', f'#!/bin/sh\necho ran\n{mark} -J other\n')
-    warning = 'mgpu: warning: the #MGPU and #SBATCH lines of ./job.sh have no effect here: only mgpu submit reads them\n'
+    warning = 'mgpu: warning: the #MGPU and #SBATCH lines of ./job.sh have no effect here; to use them: mgpu submit ./job.sh\n'
     assert warning in box.mgpu(*words, '-g', '0', './job.sh', cwd=place, check=True).err
     for others in (('./plain.sh',), ('-q', './job.sh')):
         done = box.mgpu(*words[:1], '-g', '0', *words[1:], *others, cwd=place, check=True)
@@ -179,3 +179,82 @@ def test_an_option_line_after_the_first_command_is_named(box, place, head, late)
     assert done.err.count('has no effect') == 1 and f'mgpu: job.sh:{line}: this line has no effect: it follows the first command\n' in done.err, done
     assert box.job(job)['gpus'] == 0
     assert 'has no effect' not in box.mgpu('submit', '-q', '-g', '0', 'job.sh', cwd=place, check=True).err
+
+
+LISTS = {
+    'a list': ('jobs', '{command}\n{command} 7\n'),
+    'job files of words': ('jobs.yaml', 'command: [./job.sh]\n---\ncommand: [./job.sh, "7"]\n'),
+    'job files of text': ('jobs.yml', 'command: {command}\n---\ncommand: {command} 7\n'),
+}
+
+
+@pytest.mark.parametrize('mark', ['#MGPU', '#SBATCH'])
+@pytest.mark.parametrize('kind', LISTS)
+def test_files_of_jobs_read_the_option_lines_of_their_scripts(box, place, mark, kind):
+    name, text = LISTS[kind]
+    write(box, place, 'job.sh', f'#!/bin/sh\n{mark} -J other -t 3\necho "$# $1"\n')
+    write(box, place, name, text.format(command='./job.sh'))
+    done = box.mgpu('submit', '-g', '0', '-p', '0', '--file', name, cwd=place, check=True)
+    assert 'no effect' not in done.err, done
+    first, second = map(int, done.out.split())
+    for job, said in ((first, '0 \n'), (second, '1 7\n')):
+        ended = box.wait(job)
+        assert (ended['name'], ended['state'], box.output(job)) == ('other', 'done', said), ended
+        assert ended['time_limit'] == (180 if mark == '#SBATCH' else 3)
+    assert box.mgpu('submit', '-q', '-g', '0', '-J', 'mine', '--file', name, cwd=place, check=True).out
+    assert box.job(second + 1)['name'] == 'mine', 'the command line overrides the lines'
+
+
+def test_a_line_after_a_script_has_the_options_of_the_command_line_alone(box, place):
+    write(box, place, 'job.sh', '#!/bin/sh\n#MGPU -J other -e A=1\n')
+    write(box, place, 'jobs', './job.sh\necho "<$A>"\n')
+    _, second = map(int, box.mgpu('submit', '-g', '0', '--file', 'jobs', cwd=place, check=True).out.split())
+    box.wait(second)
+    assert (box.job(second)['name'], box.output(second)) == ('sh', '<>\n')
+
+
+def test_the_keys_of_a_job_file_override_the_option_lines(box, place):
+    write(box, place, 'job.sh', '#!/bin/sh\n#MGPU -J other -t 5m\n')
+    write(box, place, 'jobs.yaml', 'command: ./job.sh\nname: mine\n')
+    job, _ = submit(box, place, 'jobs.yaml')
+    assert (box.job(job)['name'], box.job(job)['time_limit']) == ('mine', 300)
+
+
+@pytest.mark.parametrize('command', ['sh job.sh', './job.sh > out', 'sh job.sh | cat'])
+@pytest.mark.parametrize('way', ['run', 'submit', 'list', 'file'])
+def test_option_lines_that_are_not_read_are_named(box, place, way, command):
+    write(box, place, 'job.sh', '#!/bin/sh\n#MGPU -J other\n')
+    write(box, place, 'jobs', f'{command}\n')
+    write(box, place, 'jobs.yaml', f'command: {command}\n')
+    words = {'run': ('run', '-g', '0', command), 'submit': ('submit', '-g', '0', command),
+             'list': ('submit', '-g', '0', '--file', 'jobs'), 'file': ('submit', '-g', '0', 'jobs.yaml')}
+    assert 'job.sh have no effect here; to use them: mgpu submit ' in box.mgpu(*words[way], cwd=place, check=True).err
+
+
+@pytest.mark.parametrize('option', ['--in-place', '--'])
+def test_option_lines_that_are_read_are_not_said_to_have_no_effect(box, place, option):
+    """Also not of a script that runs from its file."""
+    write(box, place, 'job.sh', '#!/bin/sh\n#MGPU -J other\n')
+    os.chmod(f'{place}/job.sh', 0o555)
+    job, done = submit(box, place, option, './job.sh')
+    assert box.job(job)['name'] == 'other' and 'no effect' not in done.err, done
+
+
+def test_a_list_with_options_in_its_lines_is_refused(box, place):
+    write(box, place, 'jobs', 'true\n-g 2 -- true\n')
+    done = box.mgpu('submit', '--file', 'jobs', cwd=place)
+    assert done.code == 2 and 'jobs:2: a line must begin with a command, not with an option: -g 2' in done.err, done
+    assert 'before --file' in done.err and done.out == ''
+
+
+@pytest.mark.parametrize('name', ['jobs', 'jobs.yaml'])
+def test_commands_of_files_are_checked_like_those_of_the_command_line(box, place, name):
+    write(box, place, 'jobs', './gone.sh\n./gone.sh\n')
+    write(box, place, 'jobs.yaml', 'command: [./gone.sh]\n')
+    done = box.mgpu('submit', '--hold', '-g', '0', '--file', name, cwd=place, check=True)
+    assert done.err.count('warning: no such file: ./gone.sh') == 1, done
+
+
+@pytest.mark.parametrize('verb', ['run', 'submit'])
+def test_the_example_for_a_missing_command_is_of_the_verb_that_was_typed(box, verb):
+    assert f'hint: for example: mgpu {verb} -g 1 -- python train.py' in box.mgpu(verb, '-g', '1').err

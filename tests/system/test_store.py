@@ -203,7 +203,7 @@ def test_the_drill_a_lost_disk_comes_back_from_a_backup(make_instance, place, ga
         refused = box.mgpu('backup', f'{place}/other', user=bo)
         assert refused.code == 4 and re.fullmatch(r'mgpu backup: only root( and the user \S+)? can make a backup\n', refused.err), refused
     again = box.mgpu('backup', path, user=box.user)
-    assert again.code != 0 and 'File exists' in again.err, again
+    assert again.code != 0 and 'File exists' in again.err and 'use a new name' in again.err, again
     later = box.post_job(['true'])
     box.wait(later)
     refused = box.restore(path)

@@ -433,6 +433,13 @@ def test_exec_on_a_terminal(box, gate, screen):
     gate.open()
 
 
+def test_a_command_that_cannot_be_executed_is_named_once_in_the_output(screen):
+    one = screen('run', '-g', '0', '--', 'nosuchcmd')
+    text = one.wait(r'^over 127').string
+    assert len(re.findall(r'^mgpu: cannot execute nosuchcmd', text, re.M)) == 1, text
+    assert 'did not start, exit 127: cannot execute nosuchcmd' in text
+
+
 def test_exec_that_cannot_be(box, gate, bo):
     job = box.post_job(gate.command())
     box.wait(job, 'running')

@@ -38,7 +38,27 @@ def test_help_lists_the_verbs_and_every_verb_has_help(box):
         page = box.mgpu(verb, '--help')
         assert page.code == 0 and verb in page.out, page
         assert box.mgpu('help', verb).code == 0
-    assert box.mgpu('--help').out == done.out
+
+
+def test_the_first_help_fits_a_terminal_and_names_every_verb(box):
+    first, everything = box.mgpu('--help', check=True).out, box.mgpu('help', check=True).out
+    verbs = re.findall(r'^  ([a-z][a-z-]+) +[A-Z]', everything.partition('\nOptions')[0], re.M)
+    named = {word for line in re.findall(r'^  +(?:[A-Z][a-z ]+|mgpu itself)?  +(.*)$', first, re.M) for word in line.split()}
+    assert len(verbs) > 40 and set(verbs) <= named, set(verbs) - named
+    assert len(first.splitlines()) < 24 and max(map(len, first.splitlines())) <= 80, 'with the prompt below it'
+    for line in re.findall(r'^  mgpu (?!itself).*', first, re.M):
+        assert line in everything, line
+        verb, option = re.match(r'  mgpu (\w+)(?: (-\w))?', line).groups()
+        assert verb in verbs and (option or '') in box.mgpu(verb, '--help', check=True).out, line
+
+
+def test_sentences_of_a_help_page_are_not_cut_where_the_source_ends_a_line(box):
+    """A line shorter than the terminal ends a sentence, an item of a list, or the last word would not have fit."""
+    for verb in re.findall(r'^  ([a-z][a-z-]+) +[A-Z]', box.mgpu('help', check=True).out.partition('\nOptions')[0], re.M):
+        detail = box.mgpu(verb, '--help', check=True).out.partition('\nOptions')[0].splitlines()
+        for line, after in zip(detail[2:], detail[3:]):
+            if line and after and not line.startswith(' ') and not after.startswith(' ') and line[-1] not in '.:':
+                assert len(line) + 1 + len(after.split()[0]) > 80, f'{verb}: {line}|{after}'
 
 
 class Standby:

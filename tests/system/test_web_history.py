@@ -77,7 +77,7 @@ def test_bars_have_an_axis_and_numbers(history, width, is_dark):
     web.use_dark(is_dark)
     web.resize(width)
     harness.until(lambda: hours(web) == {day(4): 1, day(2): 8, day(1): 6}, 'bars')
-    assert bars(web)[day(1)] == '6 GPU-hours, 2 of them unused, 2 jobs; 0 GPU-hours in the period before'
+    assert bars(web)[day(1)] == '6 GPU-hours, 2 of them unused, 2 jobs; 0 GPU-hours in the previous period'
     scale = [float(text) for text in web.text('.plot.tall .scale').split()]
     assert scale == [10, 5, 0], scale
     heights = web.page.execute_script('''const top = document.querySelector('.columns').getBoundingClientRect();
@@ -97,10 +97,10 @@ def test_a_period_is_compared_with_the_one_before(history):
     web = history
     web.until_text('GPU-hours (', '.tiles')
     text = web.text('.tiles')
-    assert re.search(r'15\s*GPU-hours \(as before; 15 in the 7 days before\)', text), text
-    assert re.search(r'4\s*jobs ended \(\+100 %; 2 in the 7 days before\)', text), text
+    assert re.search(r'15\s*GPU-hours \(unchanged; 15 in the previous 7 days\)', text), text
+    assert re.search(r'4\s*jobs ended \(\+100 %; 2 in the previous 7 days\)', text), text
     web.button('30 days')
-    web.until_text('none before; 0', '.tiles')
+    web.until_text('GPU-hours (0 in the previous', '.tiles')
     web.picture('history-30')
 
 
@@ -149,8 +149,8 @@ def test_a_history_without_jobs_says_so(chromium, make_instance):
     port = harness.free_port()
     make_instance(GPUS, listen=f'127.0.0.1:{port}')
     chromium.page.get(f'http://127.0.0.1:{port}/#/history')
-    chromium.until_text('No job has ended in the last 7 days.')
+    chromium.until_text('No jobs ended in the last 7 days.')
     chromium.button('1 day')
-    chromium.until_text('No job has ended in the last day.')
+    chromium.until_text('No jobs ended in the last day.')
     chromium.button('mine only')
-    chromium.until_text('No job has ended in the last day that passes what is chosen above.')
+    chromium.until_text('No jobs ended in the last day with this selection.')

@@ -59,7 +59,7 @@ def test_a_waiting_job_says_what_would_start_it_and_a_button_does_it(web, box, g
     web.until_text('requested 2 GPUs; 1 of 4 is free', '[aria-label="Why it waits"]')
     web.until_text('Starts ', '[aria-label="Why it waits"]')
     web.until_text('would start now', '[aria-label="Why it waits"]')
-    web.button('Change it so', '[aria-label="Why it waits"]')
+    web.button('Apply this change', '[aria-label="Why it waits"]')
     web.until_text('running', '.jobhead')
     assert box.job(waiting)['gpus'] == 1
     gate.open()

@@ -23,8 +23,8 @@ def empty(chromium, make_instance):
 
 
 @pytest.mark.parametrize('view, words', [
-    ('now', ['mgpud has no GPU', 'No job is running.', 'No job is waiting.', 'No job has ended']),
-    ('users', ['No user has used a GPU lately.', 'No group has']), ('timeline', ['No job has GPUs in this time'])])
+    ('now', ['No GPUs were found', 'No jobs are running.', 'No jobs are waiting.', 'No jobs have ended']),
+    ('users', ['No user has used a GPU recently.', 'No group has']), ('timeline', ['No jobs used GPUs in this period'])])
 def test_an_empty_view_says_so_in_words(chromium, empty, view, words):
     empty(view)
     for text in words:
@@ -37,7 +37,7 @@ def test_a_list_that_a_filter_empties_says_that(web, box, gate):
     web.until_text('queued', '[aria-label=Queue]')
     web.one('.filter').send_keys('nosuchword')
     for name in ('Running', 'Queue', 'Ended'):
-        web.until_text(f'{name}: no job passes the filter.', f'[aria-label={name}]')
+        web.until_text(f'{name}: no jobs match the filter.', f'[aria-label={name}]')
     gate.open()
 
 
@@ -45,17 +45,17 @@ def test_a_job_that_prints_nothing_says_so_instead_of_an_empty_box(web, box, gat
     job = box.submit('-q', '-J', 'silent', '-g', '0', '--', 'sh', '-c', f'read word < {gate.path}; echo words; read word < {gate.path}')
     box.wait(job, 'running')
     web.show(f'job/{job}')
-    web.until_text('It has printed nothing so far.', '[aria-label=Output]')
+    web.until_text('No output yet.', '[aria-label=Output]')
     assert not web.one('.log').is_displayed()
     gate.open()
     web.until_text('words', '.log')
-    assert 'printed nothing' not in web.text('[aria-label=Output]')
+    assert 'No output' not in web.text('[aria-label=Output]')
     gate.open()
     box.wait(job)
     ended = box.submit('-q', '-g', '0', '--', 'true')
     box.wait(ended)
     web.show(f'job/{ended}')
-    web.until_text('It printed nothing.', '[aria-label=Output]')
+    web.until_text('No output.', '[aria-label=Output]')
     web.complaints()  # a range of an empty file
 
 
@@ -68,8 +68,8 @@ def test_a_job_whose_log_is_split_has_a_box_for_each_part(web, box):
     silent = box.submit('-q', '--split-log', '-g', '0', '--', 'true')
     box.wait(silent)
     web.show(f'job/{silent}')
-    web.until_text('Nothing on standard output.', '[aria-label="Standard output"]')
-    web.until_text('Nothing on standard error.', '[aria-label="Standard error"]')
+    web.until_text('No standard output.', '[aria-label="Standard output"]')
+    web.until_text('No standard error output.', '[aria-label="Standard error"]')
     web.complaints()  # a range of an empty file
 
 
@@ -120,7 +120,7 @@ def test_a_lost_connection_says_since_when_and_what_goes_on(web, box, gate):
     box.stop()
     web.until_text('No connection to mgpud since ', '#banner')
     text = web.text('#banner')
-    assert re.search(r'since \d\d:\d\d:\d\d: everything below is as it was then\. Running jobs go on', text), text
+    assert re.search(r'since \d\d:\d\d:\d\d: this page shows the state at that time\. Running jobs are not affected', text), text
     box.start()
     harness.until(lambda: not web.one('#banner').is_displayed(), 'an end of the banner')
     gate.open()
@@ -156,3 +156,9 @@ def test_the_way_back_never_leaves_the_page(web, box):
     web.type(Keys.ESCAPE)
     harness.until(lambda: web.page.current_url.endswith('#/now'), 'the overview')
     web.until_text('GPUs in use', '.tiles')
+
+
+def test_every_end_of_a_job_has_words():
+    names = set(re.findall(r'^    \[END_\w+\] = "(\w+)",$', harness.read('src/job/state.c').partition('end_names[')[2].partition('};')[0], re.M))
+    words = harness.read('web/format.js').partition('const ENDS = {')[2].partition('};')[0]
+    assert len(names) > 15 and names - {'none', 'exit', 'signal'} == set(re.findall(r"(\w+): '", words))

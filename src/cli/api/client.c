@@ -171,36 +171,6 @@ static int connect_to(const struct client *client, const char *path, struct http
     return 0;
 }
 
-/* True if this user, who is not root, has had an mgpud: its socket still exists. */
-static bool had_own_mgpud(void)
-{
-    const struct client nothing_asked = { 0 };
-    _cleanup_strings_ struct strings places = { 0 };
-    struct stat st;
-    client_places(&nothing_asked, &places);
-    for (size_t i = 0; i < places.count && geteuid() != 0; i++)
-        if (stat(places.items[i], &st) == 0 && S_ISSOCK(st.st_mode) && st.st_uid == geteuid())
-            return true;
-    return false;
-}
-
-const char *client_absence_hint(void)
-{
-    static const char *const hints[2][2] = {
-        // depending on traces of the machine's mgpud, and of the user's own
-        { "systemctl status mgpud, or start your own without root: mgpud --detach",
-            "your own mgpud is not running: mgpud --detach, with its options, starts it again; jobs are not "
-            "affected while it is down" },
-        { "see systemctl status mgpud: this machine has one for all users, and jobs are not affected while "
-          "it "
-          "is down",
-            "see systemctl status mgpud: this machine has one for all users, and you had one of your own; "
-            "jobs "
-            "are not affected while it is down" },
-    };
-    return hints[system_mgpud_trace() != NULL][had_own_mgpud()];
-}
-
 /* No process is listening there; this differs from a listener that must not be used. */
 static int explain_unreachable(const struct client *client, struct error *err)
 {

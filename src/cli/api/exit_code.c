@@ -18,6 +18,7 @@ static const struct {
     { EDOM, EXIT_USAGE },    // a value of a Slurm option
     { EBADSLT, EXIT_USAGE }, // no node can ever run the job
     { E2BIG, EXIT_USAGE },
+    { ENOTUNIQ, EXIT_USAGE }, // a name that several jobs have
     { ENOENT, EXIT_MISSING },
     { EPERM, EXIT_REFUSED },
     { EACCES, EXIT_REFUSED },

@@ -14,6 +14,7 @@
 #include "base/utc.h"
 #include "cli/api/exit_code.h"
 #include "cli/api/show_json.h"
+#include "cli/cluster/numbered.h"
 #include "cli/complete/complete.h"
 #include "cli/options/ask.h"
 #include "cli/options/list.h"
@@ -193,21 +194,10 @@ static int run_list(struct call *call, int argc, char **argv, struct error *err)
 
 static int run_rm(struct call *call, int argc, char **argv, struct error *err)
 {
-    if (argc == 0) {
-        (void)error_set(err, -EINVAL, "no reservation given");
-        return error_hint(err, "mgpu reserve list shows their numbers");
-    }
-    for (int i = 0; i < argc; i++) {
-        int64_t id = 0;
-        int r = parse_integer(argv[i], "reservation", 1, INT64_MAX, &id, err);
-        if (r < 0)
-            return r;
-        _cleanup_free_ char *path = xasprintf(API_PATH "/reservations/%" PRId64, id);
-        r = client_call(&call->client, "DELETE", path, NULL, NULL, err);
-        if (r < 0)
-            return r;
-    }
-    return EXIT_OK;
+    static const struct numbered reservations = { "reservation", "there is", API_PATH "/reservations",
+        "reservations", "mgpu reserve list" };
+    int r = numbered_delete(call, &reservations, argc, argv, err);
+    return r < 0 ? r : EXIT_OK;
 }
 
 static const struct command add_command = {
@@ -234,7 +224,7 @@ static const struct command list_command = {
 
 static const struct command rm_command = {
     .name = "reserve rm",
-    .usage = "NUMBER...",
+    .usage = "NAME|NUMBER...",
     .help = "Remove reservations (operators)",
     .complete_operand = complete_reservations,
     .run = run_rm,

@@ -14,6 +14,7 @@
 #include "base/strings.h"
 #include "cli/api/exit_code.h"
 #include "cli/api/show_json.h"
+#include "cli/cluster/numbered.h"
 #include "cli/complete/complete.h"
 #include "cli/options/list.h"
 #include "cli/verbs/verbs.h"
@@ -206,63 +207,11 @@ static const struct command list_command = {
 
 /* --- revoke --- */
 
-/* Tokens may share a name: they are then identified by number. */
-static int find_named(const json_t *tokens, const char *name, int64_t *ret, struct error *err)
-{
-    _cleanup_buffer_ struct buffer numbers = { 0 };
-    _cleanup_free_ char *shown = text_escape(name, NAME_MAX_SHOWN);
-    int64_t found = 0;
-    size_t index = 0, count = 0;
-    json_t *token = NULL;
-    json_array_foreach(tokens, index, token)
-    {
-        if (!field_is(token, "name", name))
-            continue;
-        found = field_integer(token, "id", 0);
-        buffer_printf(&numbers, "%s%" PRId64, count++ > 0 ? ", " : "", found);
-    }
-    if (count == 0) {
-        (void)error_set(err, -ENOENT, "you have no token named %s", shown);
-        return error_hint(err, "list them with `mgpu token list`");
-    }
-    if (count > 1) {
-        (void)error_set(err, -EINVAL, "%zu tokens are named %s: %s", count, shown, buffer_text(&numbers));
-        return error_hint(err, "give the number instead");
-    }
-    *ret = found;
-    return 0;
-}
-
-/* All words are looked up before the first token is revoked. */
-static int find_tokens(struct call *call, int count, char **words, int64_t *ids, struct error *err)
-{
-    _cleanup_json_ json_t *answer = NULL;
-    for (int i = 0; i < count; i++) {
-        bool is_number = words[i][0] != '\0' && words[i][strspn(words[i], "0123456789")] == '\0';
-        int r = 0;
-        if (!is_number && answer == NULL)
-            r = client_get(&call->client, API_PATH "/tokens", &answer, err);
-        if (r == 0)
-            r = is_number ? parse_integer(words[i], "token", 1, INT64_MAX, &ids[i], err)
-                          : find_named(json_object_get(answer, "tokens"), words[i], &ids[i], err);
-        if (r < 0)
-            return r;
-    }
-    return 0;
-}
-
 static int run_revoke(struct call *call, int argc, char **argv, struct error *err)
 {
-    if (argc == 0) {
-        (void)error_set(err, -EINVAL, "no token given");
-        return error_hint(err, "mgpu token list shows their names and numbers");
-    }
-    _cleanup_free_ int64_t *ids = xcalloc((size_t)argc, sizeof(*ids));
-    int r = find_tokens(call, argc, argv, ids, err);
-    for (int i = 0; r == 0 && i < argc; i++) {
-        _cleanup_free_ char *path = xasprintf(API_PATH "/tokens/%" PRId64, ids[i]);
-        r = client_call(&call->client, "DELETE", path, NULL, NULL, err);
-    }
+    static const struct numbered tokens = { "token", "you have", API_PATH "/tokens", "tokens",
+        "mgpu token list" };
+    int r = numbered_delete(call, &tokens, argc, argv, err);
     return r < 0 ? r : EXIT_OK;
 }
 

@@ -225,7 +225,9 @@ static void on_end(struct session *session, const uint8_t *payload, size_t lengt
         return;
     session->status = (int)(int32_t)terminal_get(payload, 4);
     session_finish(session, SESSION_ENDED);
-    if (length == 4)
+    /* The message of a job that did not start is part of its output, and of the report of its end. */
+    bool is_of_job = session->options->exec == NULL && session->status != (int)(int32_t)TERMINAL_REFUSED;
+    if (length == 4 || is_of_job)
         return;
     _cleanup_free_ char *text = xstrndup((const char *)payload + 4, length - 4);
     raw_terminal_restore(&session->raw);

@@ -31,7 +31,8 @@
  * The path of the one job that the arguments name, by a number as answers have it, or by a word as on the
  * command line: "42", "42.3", a name, "@". The caller frees it.
  */
-static int read_job(const struct mcp *mcp, const json_t *arguments, char **ret, struct error *err)
+static int read_job(
+    const struct mcp *mcp, const json_t *arguments, enum job_name_use use, char **ret, struct error *err)
 {
     const json_t *value = json_object_get(arguments, "job");
     _cleanup_strings_ struct strings jobs = { 0 };
@@ -42,7 +43,7 @@ static int read_job(const struct mcp *mcp, const json_t *arguments, char **ret, 
     char *word = (char *)(uintptr_t)json_string_value(value);
     if (strpbrk(word, "/?#%& ") != NULL)
         return error_set(err, -EINVAL, "'%.60s' is not the number or name of a job", word);
-    int r = selector_resolve(&mcp->call->client, 1, &word, &jobs, err);
+    int r = selector_resolve_by(&mcp->call->client, use, false, 1, &word, &jobs, err);
     if (r < 0)
         return r;
     if (jobs.count != 1)
@@ -56,7 +57,7 @@ static int get_of_job(
     const struct mcp *mcp, const json_t *arguments, const char *more, json_t **ret, struct error *err)
 {
     _cleanup_free_ char *job = NULL;
-    int r = read_job(mcp, arguments, &job, err);
+    int r = read_job(mcp, arguments, JOB_NAME_NEWEST, &job, err);
     if (r < 0)
         return r;
     _cleanup_free_ char *path = xasprintf("%s%s", job, more);
@@ -67,11 +68,12 @@ static int get_of_job(
 }
 
 /* Checks that the job is the user's; *ret is its path, which the caller frees. */
-static int find_own_job(const struct mcp *mcp, const json_t *arguments, char **ret, struct error *err)
+static int find_own_job(
+    const struct mcp *mcp, const json_t *arguments, enum job_name_use use, char **ret, struct error *err)
 {
     _cleanup_json_ json_t *job = NULL;
     _cleanup_free_ char *path = NULL;
-    int r = read_job(mcp, arguments, &path, err);
+    int r = read_job(mcp, arguments, use, &path, err);
     if (r == 0)
         r = client_get(&mcp->call->client, path, &job, err);
     if (r < 0)
@@ -178,7 +180,7 @@ int mcp_read_output(const struct mcp *mcp, const json_t *arguments, json_t **ret
     int64_t lines = field_integer(arguments, "lines", LINES_SHOWN);
     if (lines < 1 || lines > LINES_MAX)
         return error_set(err, -ERANGE, "lines must be between 1 and %d", LINES_MAX);
-    int r = find_own_job(mcp, arguments, &path, err);
+    int r = find_own_job(mcp, arguments, JOB_NAME_NEWEST, &path, err);
     if (r == 0)
         r = client_get(&mcp->call->client, path, &job, err);
     if (r == 0)
@@ -235,7 +237,7 @@ static int change_job(const struct mcp *mcp, const json_t *arguments, const char
     json_t **ret, struct error *err)
 {
     _cleanup_free_ char *job = NULL;
-    int r = find_own_job(mcp, arguments, &job, err);
+    int r = find_own_job(mcp, arguments, JOB_NAME_LIVE, &job, err);
     if (r < 0)
         return r;
     _cleanup_free_ char *path = xasprintf("%s/%s", job, change);
@@ -278,7 +280,7 @@ int mcp_wait_job(const struct mcp *mcp, const json_t *arguments, json_t **ret, s
     int64_t seconds = field_integer(arguments, "seconds", WAIT_S);
     if (seconds < 1 || seconds > WAIT_MAX_S)
         return error_set(err, -ERANGE, "seconds must be between 1 and %d", WAIT_MAX_S);
-    int r = read_job(mcp, arguments, &job, err);
+    int r = read_job(mcp, arguments, JOB_NAME_WAIT, &job, err);
     if (r == 0)
         r = client_connect(&mcp->call->client, &http, err);
     if (r < 0)

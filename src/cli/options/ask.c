@@ -361,7 +361,7 @@ static int find_job(struct client *client, const char *what, char *word, int64_t
     if (r == 0 && selector.first != selector.last)
         return error_set(err, -EINVAL, "%s: '%.60s' is more than one job", what, word);
     if (r == 0)
-        r = selector_resolve(client, 1, words, &jobs, err);
+        r = selector_resolve_by(client, JOB_NAME_WAIT, false, 1, words, &jobs, err);
     if (r < 0)
         return error_wrap(err, "%s", what);
     if (strchr(jobs.items[0], '.') == NULL) {

@@ -16,6 +16,7 @@
 #include "cli/api/exit_code.h"
 #include "cli/api/remote.h"
 #include "cli/options/defaults.h"
+#include "cli/options/foreign_words.h"
 #include "cli/options/help.h"
 #include "cli/options/talk.h"
 
@@ -233,6 +234,12 @@ static int refuse_action(const struct command *command, const char *name, struct
     if (name == NULL)
         return error_set(err, -EINVAL, "an action is required: %s", buffer_text(&all));
     const char *near = text_nearest(name, names);
+    _cleanup_free_ char *words = xasprintf("%s %s", command->name, name);
+    const char *here = foreign_command_here(words);
+    if (here != NULL) {
+        (void)error_set(err, -EINVAL, "'%.60s' is not %s", name, buffer_text(&all));
+        return error_hint(err, "here: %s", here);
+    }
     if (command->list_command != NULL && is_list_word(name)) {
         (void)error_set(err, -EINVAL, "'%.60s' is not %s", name, buffer_text(&all));
         return error_hint(err, "the list: mgpu %s", command->list_command);

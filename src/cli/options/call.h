@@ -12,6 +12,7 @@
 #include "base/options.h"
 #include "base/strings.h"
 #include "cli/api/client.h"
+#include "cli/options/job_name.h"
 #include "cli/term/screen.h"
 #include "cli/term/time_text.h"
 
@@ -73,6 +74,7 @@ struct command {
     const struct list_kind *list;         // list whose columns are valid for -o and --sort, or NULL
     complete_fn *complete_operand;        // NULL: jobs with takes_jobs, else a command with stops_at_operand
     const char *job_states;               // with takes_jobs: the states to complete, or NULL
+    enum job_name_use job_name_use;       // with takes_jobs: which of several jobs a name means
     bool is_silent;                       // does not report failures
     void (*print_more)(FILE *out);        // prints an additional table for `mgpu help VERB`, or NULL
     /* Returns the exit status, or a negative errno with a sentence. `argv` contains only the operands. */

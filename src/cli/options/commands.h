@@ -8,6 +8,15 @@
  * cli/commands.c. */
 extern const struct command *const commands[];
 
+/* Successive verbs with one purpose: each group ends where the next one begins. Terminated by a row without a
+ * title. */
+struct command_group {
+    const char *title;
+    const struct command *first;
+};
+
+extern const struct command_group command_groups[];
+
 /* The verb with that name or alias, or NULL. */
 const struct command *commands_find(const char *name);
 

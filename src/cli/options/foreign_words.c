@@ -43,6 +43,18 @@ const struct foreign_command foreign_commands[] = {
     /* task-spooler */
     { "ts", "mgpu submit -- COMMAND, and mgpu ps" },
     { "tsp", "mgpu submit -- COMMAND, and mgpu ps" },
+    /* actions of verbs that these programs and git have */
+    { "config set", "edit /etc/mgpu/mgpu.yaml, and run mgpud --reload: docs/admin.md" },
+    { "config edit", "edit /etc/mgpu/mgpu.yaml, and run mgpud --reload: docs/admin.md" },
+    { "node add", "mgpu node token for the machine that is to join: docs/cluster.md" },
+    { "node remove", "mgpu node forget NAME" },
+    { "node delete", "mgpu node forget NAME" },
+    { "reserve delete", "mgpu reserve rm NUMBER" },
+    { "reserve remove", "mgpu reserve rm NUMBER" },
+    { "reserve create", "mgpu reserve add" },
+    { "token add", "mgpu token create" },
+    { "token delete", "mgpu token revoke NAME" },
+    { "token rm", "mgpu token revoke NAME" },
     /* docker and kubectl */
     { "stop", "mgpu cancel JOB; for a pause mgpu suspend JOB" },
     { "tail", "mgpu logs -f JOB" },

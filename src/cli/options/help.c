@@ -17,6 +17,18 @@ void help_print_entry(const char *name, const char *help, FILE *out)
     help_text_print(help, width + 3, NAME_WIDTH + 3, out);
 }
 
+/* A line that ends inside a sentence continues in the next one; after a full stop or a colon, a new line
+ * begins, as written. */
+static void print_detail(const char *detail, FILE *out)
+{
+    _cleanup_free_ char *text = xstrdup(detail);
+    for (char *p = text; *p != '\0'; p++)
+        if (*p == '\n' && p > text && strchr(".:\n", p[-1]) == NULL && strchr(" \n", p[1]) == NULL)
+            *p = ' ';
+    (void)fputc('\n', out);
+    help_text_print(text, 0, 0, out);
+}
+
 void help_print_command(const struct command *command, FILE *out)
 {
     _cleanup_free_ char *verb = talk_verb(command->name);
@@ -25,10 +37,8 @@ void help_print_command(const struct command *command, FILE *out)
     help_text_print(usage, 0, strlen("usage: "), out);
     (void)fputc('\n', out);
     help_text_print(help, 0, 0, out);
-    if (command->detail != NULL) {
-        (void)fputc('\n', out);
-        help_text_print(command->detail, 0, 0, out);
-    }
+    if (command->detail != NULL)
+        print_detail(command->detail, out);
     for (size_t i = 0; command->actions != NULL && command->actions[i] != NULL; i++) {
         const struct command *action = command->actions[i];
         _cleanup_free_ char *call =

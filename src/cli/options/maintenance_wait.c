@@ -7,10 +7,12 @@
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/json/field.h"
 #include "base/memory.h"
+#include "cli/options/talk.h"
 #include "wire/limits.h"
 
 #define RELEASE_LOOK_MS 100
@@ -88,12 +90,24 @@ static int find_on_node(struct call *call, const void *where, int64_t *ret_job, 
     return 0;
 }
 
+/* Each job once; interrupting the wait undoes nothing. */
+static void report_wait(const struct call *call, int64_t job, int64_t *told)
+{
+    if (job == *told || call->is_quiet || isatty(STDERR_FILENO) != 1)
+        return;
+    bool is_first = *told == 0;
+    *told = job;
+    talk_line("waiting for the end of job %" PRId64 "%s", job,
+        is_first ? "; no new jobs start there. Ctrl-C ends the wait alone" : "");
+}
+
 static int wait_until_none(struct call *call, find_fn *find, const void *where, struct error *err)
 {
-    int64_t job = 0;
+    int64_t job = 0, told = 0;
     call->client.timeout_ms = CLIENT_PATIENT_MS;
     int r = find(call, where, &job, err);
     while (r == 0 && job != 0) {
+        report_wait(call, job, &told);
         _cleanup_free_ char *path =
             xasprintf(API_PATH "/jobs/%" PRId64 "/wait?states=done,queued&timeout=%d", job, TIMEOUT_S);
         r = client_get(&call->client, path, NULL, err);

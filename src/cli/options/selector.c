@@ -13,10 +13,11 @@
 #include "base/json/field.h"
 #include "base/memory.h"
 #include "base/strings.h"
+#include "cli/options/call.h"
+#include "cli/options/job_name.h"
 #include "job/alias.h"
 
-#define RECENT_JOBS 500U
-#define BATCH_IDS   200U // ids in one request, so that its line stays short
+#define BATCH_IDS 200U // ids in one request, so that its line stays short
 
 /* Digits alone; false when there are none or they are too many. */
 static bool read_number(const char *text, uint64_t *ret, const char **ret_end)
@@ -98,72 +99,39 @@ char *selector_own_user(void)
     return user != NULL ? xstrdup(user->pw_name) : xasprintf("%u", (unsigned)geteuid());
 }
 
-/* Glob characters in a name that a person typed in full mean themselves. */
-static void append_literal_glob(struct buffer *path, const char *name)
-{
-    _cleanup_buffer_ struct buffer glob = { 0 };
-    for (const char *p = name; *p != '\0'; p++) {
-        if (strchr("*?[]\\", *p) != NULL)
-            buffer_append_text(&glob, "\\");
-        buffer_append(&glob, p, 1);
-    }
-    http_append_encoded(path, buffer_text(&glob));
-}
+/* What the words of one command are resolved with. */
+struct resolving {
+    struct client *client;
+    enum job_name_use use;
+    bool must_tell;
+    struct strings jobs;
+};
 
-/* The newest of my jobs among the newest `limit` jobs (0: among all), of that name unless it is NULL; 0 for
- * none.
- */
-static int ask_newest(
-    struct client *client, const char *name, unsigned limit, int64_t *ret_id, struct error *err)
+static int add_found(struct resolving *resolving, int64_t id)
 {
-    _cleanup_buffer_ struct buffer path = { 0 };
-    _cleanup_json_ json_t *answer = NULL;
-    _cleanup_free_ char *user = selector_own_user();
-    buffer_append_text(&path, API_PATH "/jobs?all=1&user=");
-    http_append_encoded(&path, user);
-    if (limit > 0)
-        buffer_printf(&path, "&limit=%u", limit);
-    if (name != NULL) {
-        buffer_append_text(&path, "&name=");
-        append_literal_glob(&path, name);
-    }
-    int r = client_get(client, buffer_text(&path), &answer, err);
-    if (r < 0)
-        return r;
-    size_t index = 0;
-    json_t *job = NULL;
-    *ret_id = 0;
-    json_array_foreach(json_object_get(answer, "jobs"), index, job)
-    {
-        /* The elements of an array bear its name; the array is what was submitted. */
-        int64_t id = field_integer(job, "array_job", 0) > 0 ? field_integer(job, "array_job", 0)
-                                                            : field_integer(job, "id", 0);
-        if (id > *ret_id && (name == NULL || field_is(job, "name", name)))
-            *ret_id = id;
-    }
+    add(&resolving->jobs, xasprintf("%" PRId64, id));
     return 0;
 }
 
-/* Examines the newest jobs first, so that the usual case is cheap however long the history is. */
-static int find_newest(struct client *client, const char *name, struct strings *jobs, struct error *err)
+static int find_newest(struct resolving *resolving, struct error *err)
 {
-    int64_t newest = 0;
-    int r = ask_newest(client, name, RECENT_JOBS, &newest, err);
-    if (r == 0 && newest == 0)
-        r = ask_newest(client, name, 0, &newest, err);
-    if (r < 0)
-        return r;
-    if (newest == 0 && name == NULL) {
-        (void)error_set(err, -ENOENT, "you have not submitted a job yet");
-        return client_hint_other(client, err);
-    }
-    if (newest == 0) {
-        (void)error_set(err, -ENOENT, "you have no job named '%.100s'", name);
-        (void)error_hint(err, "all jobs: mgpu ps -a");
-        return client_hint_other(client, err);
-    }
-    add(jobs, xasprintf("%" PRId64, newest));
-    return 0;
+    int64_t id = 0;
+    int r = job_name_find_newest(resolving->client, &id, err);
+    if (r != -ENOENT)
+        return r < 0 ? r : add_found(resolving, id);
+    (void)error_set(err, -ENOENT, "you have not submitted a job yet");
+    return client_hint_other(resolving->client, err);
+}
+
+static int find_name(struct resolving *resolving, const char *name, struct error *err)
+{
+    int64_t id = 0;
+    int r = job_name_find(resolving->client, name, resolving->use, resolving->must_tell, &id, err);
+    if (r != -ENOENT)
+        return r < 0 ? r : add_found(resolving, id);
+    (void)error_set(err, -ENOENT, "you have no job named '%.100s'", name);
+    (void)error_hint(err, "all jobs: mgpu ps -a");
+    return client_hint_other(resolving->client, err);
 }
 
 /* The jobs of one part of a range that exist. */
@@ -198,16 +166,13 @@ static int check_alias(struct client *client, const struct selector *selector, s
 }
 
 /* A job that its owner called so comes first. */
-static int find_alias(
-    struct client *client, const struct selector *selector, struct strings *jobs, struct error *err)
+static int find_alias(struct resolving *resolving, const struct selector *selector, struct error *err)
 {
-    int64_t named = 0;
-    int r = ask_newest(client, selector->name, RECENT_JOBS, &named, err);
-    if (r == 0 && named == 0)
-        r = check_alias(client, selector, err);
-    if (r == 0)
-        add(jobs, named > 0 ? xasprintf("%" PRId64, named) : xasprintf("%" PRIu64, selector->first));
-    return r;
+    int64_t id = (int64_t)selector->first;
+    int r = job_name_find(resolving->client, selector->name, resolving->use, resolving->must_tell, &id, err);
+    if (r == -ENOENT)
+        r = check_alias(resolving->client, selector, err);
+    return r < 0 ? r : add_found(resolving, id);
 }
 
 static int find_range(
@@ -226,43 +191,58 @@ static int find_range(
     return 0;
 }
 
-static int resolve_word(struct client *client, const char *word, struct strings *jobs, struct error *err)
+static int resolve_word(struct resolving *resolving, const char *word, struct error *err)
 {
     struct selector selector = { 0 };
+    struct strings *jobs = &resolving->jobs;
     int r = selector_parse(word, &selector, err);
     if (r < 0)
         return r;
     switch (selector.kind) {
     case SELECT_ID: add(jobs, xasprintf("%" PRIu64, selector.first)); return 0;
-    case SELECT_RANGE: return find_range(client, selector.first, selector.last, jobs, err);
+    case SELECT_RANGE: return find_range(resolving->client, selector.first, selector.last, jobs, err);
     case SELECT_ELEMENTS:
         for (uint64_t i = selector.first; i <= selector.last; i++)
             add(jobs, xasprintf("%" PRIu64 ".%" PRIu64, selector.array, i));
         return 0;
-    case SELECT_ALIAS: return find_alias(client, &selector, jobs, err);
-    case SELECT_NEWEST:
-    case SELECT_NAME: return find_newest(client, selector.name, jobs, err);
+    case SELECT_ALIAS: return find_alias(resolving, &selector, err);
+    case SELECT_NEWEST: return find_newest(resolving, err);
+    case SELECT_NAME: return find_name(resolving, selector.name, err);
     }
     return 0;
 }
 
-int selector_resolve(
-    struct client *client, int count, char *const *words, struct strings *ret, struct error *err)
+static int resolve(struct resolving *resolving, int count, char *const *words, struct error *err)
 {
-    _cleanup_strings_ struct strings jobs = { 0 };
     if (count == 0) {
         (void)error_set(err, -EINVAL, "no job given");
         return error_hint(
             err, "give a number, a range such as 42-45, an element 42.3, a name, or @ for your newest job");
     }
     for (int i = 0; i < count; i++) {
-        int r = resolve_word(client, words[i], &jobs, err);
+        int r = resolve_word(resolving, words[i], err);
         if (r < 0)
             return r;
-        if (jobs.count > SELECTOR_JOBS_MAX)
+        if (resolving->jobs.count > SELECTOR_JOBS_MAX)
             return error_set(err, -E2BIG, "more than %u jobs are named", SELECTOR_JOBS_MAX);
     }
-    *ret = jobs;
-    jobs = (struct strings){ 0 };
     return 0;
+}
+
+int selector_resolve_by(struct client *client, enum job_name_use use, bool must_tell, int count,
+    char *const *words, struct strings *ret, struct error *err)
+{
+    struct resolving resolving = { .client = client, .use = use, .must_tell = must_tell };
+    int r = resolve(&resolving, count, words, err);
+    if (r < 0)
+        strings_clear(&resolving.jobs);
+    else
+        *ret = resolving.jobs;
+    return r;
+}
+
+int selector_resolve(struct call *call, int count, char *const *words, struct strings *ret, struct error *err)
+{
+    return selector_resolve_by(
+        &call->client, call->command->job_name_use, !call->is_quiet, count, words, ret, err);
 }

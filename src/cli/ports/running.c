@@ -38,7 +38,7 @@ int running_job(struct call *call, char *word, enum leaver leaver, char **ret, s
     _cleanup_strings_ struct strings jobs = { 0 };
     _cleanup_json_ json_t *job = NULL;
     char *const words[] = { word };
-    int r = selector_resolve(&call->client, 1, words, &jobs, err);
+    int r = selector_resolve(call, 1, words, &jobs, err);
     if (r == 0 && jobs.count != 1)
         r = error_set(err, -EINVAL, "'%.60s' matches %zu jobs; give one", word, jobs.count);
     if (r < 0)

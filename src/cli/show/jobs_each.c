@@ -88,7 +88,7 @@ int jobs_show_each(struct call *call, int argc, char **argv, jobs_each_fn each, 
 {
     struct screen screen;
     _cleanup_strings_ struct strings jobs = { 0 };
-    int r = selector_resolve(&call->client, argc, argv, &jobs, err);
+    int r = selector_resolve(call, argc, argv, &jobs, err);
     if (r < 0)
         return r;
     screen_open(&screen, STDOUT_FILENO, call->color);
@@ -135,6 +135,6 @@ int jobs_post_each(struct call *call, int argc, char **argv, const char *action,
 {
     _cleanup_strings_ struct strings jobs = { 0 };
     struct deed deed = { .action = action, .done = done, .body = body };
-    int r = selector_resolve(&call->client, argc, argv, &jobs, err);
+    int r = selector_resolve(call, argc, argv, &jobs, err);
     return r < 0 ? r : jobs_each_beside(call, &jobs, post, &deed);
 }

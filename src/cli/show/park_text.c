@@ -34,3 +34,54 @@ char *park_lent_text(const json_t *job)
         return NULL;
     return xasprintf("lent to job %.0f, which starts again if it still runs when this one returns", borrower);
 }
+
+static char *back_text(const struct view *view, const json_t *job)
+{
+    double guest = 0;
+    char until[64];
+    if (!field_is_known(job, "latest_return"))
+        return NULL;
+    time_format(
+        time_parse(field_text(job, "latest_return")), view->now_ms, view->times, until, sizeof(until));
+    return field_measured(job, "park_guest", &guest)
+               ? xasprintf("%s; it makes room for job %.0f", until, guest)
+               : xstrdup(until);
+}
+
+static char *host_text(const struct view *view, const json_t *job)
+{
+    double host = 0;
+    return field_measured(job, "park_host", &host) ? xasprintf("job %.0f is parked for it", host) : NULL;
+}
+
+static char *lent_text(const struct view *view, const json_t *job)
+{
+    return park_lent_text(job);
+}
+
+static char *reclaimed_text(const struct view *view, const json_t *job)
+{
+    double lender = 0;
+    return field_measured(job, "reclaimed_by", &lender)
+               ? xasprintf(
+                     "because its GPUs were due to job %.0f, which was parked; this happens once", lender)
+               : NULL;
+}
+
+static char *bar_text(const struct view *view, const json_t *job)
+{
+    if (!field_is_known(job, "park_bar"))
+        return NULL;
+    _cleanup_free_ char *bar = field_shown(job, "park_bar");
+    return xasprintf("not for shorter jobs: %s", bar);
+}
+
+const struct park_fact park_facts[] = {
+    { "back by", back_text },
+    { "instead of", host_text },
+    { "its GPUs", park_due_text },
+    { "its GPUs", lent_text },
+    { "reclaimed", reclaimed_text },
+    { "parking", bar_text },
+    { 0 },
+};

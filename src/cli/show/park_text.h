@@ -16,3 +16,11 @@ char *park_due_text(const struct view *view, const json_t *job);
 
 /* The same of the parked job: "lent to job 45, ..."; NULL: they are not. */
 char *park_lent_text(const json_t *job);
+
+/* What parking means for a job, one row for each sentence: `show`, and the page of `top`, print all rows. */
+struct park_fact {
+    const char *label;
+    char *(*text)(const struct view *view, const json_t *job); // NULL: does not apply. The caller frees it
+};
+
+extern const struct park_fact park_facts[]; // the last has no label

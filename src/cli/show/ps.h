@@ -10,6 +10,7 @@
 #include "cli/options/call.h"
 
 struct ps_choice {
+    bool is_filtered;            // by state or name
     const char *states;          // the value of -s, or NULL
     const struct strings *named; // selected jobs, or NULL
     bool has_user;               // show owners

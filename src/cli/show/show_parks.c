@@ -107,42 +107,14 @@ static void print_stretch(const struct page *page, const struct stretch *stretch
     show_print_line(page, "parked", buffer_text(&text));
 }
 
-/* GPUs that are due to a parked job. */
-static void print_loan(const struct page *page)
-{
-    double lender = 0;
-    _cleanup_free_ char *due = park_due_text(&page->view, page->job), *lent = park_lent_text(page->job);
-    if (due != NULL)
-        show_print_line(page, "its GPUs", due);
-    if (lent != NULL)
-        show_print_line(page, "its GPUs", lent);
-    if (!field_measured(page->job, "reclaimed_by", &lender))
-        return;
-    _cleanup_free_ char *text =
-        xasprintf("because its GPUs were due to job %.0f, which was parked; this happens once", lender);
-    show_print_line(page, "reclaimed", text);
-}
-
 /* How the rule that short jobs go first affects it. */
 static void print_rule(const struct page *page)
 {
-    double host = 0;
-    char until[64];
-    if (field_is_known(page->job, "latest_return")) {
-        int64_t until_ms = time_parse(field_text(page->job, "latest_return"));
-        time_format(until_ms, page->view.now_ms, page->view.times, until, sizeof(until));
-        show_print_line(page, "back by", until);
+    for (const struct park_fact *fact = park_facts; fact->label != NULL; fact++) {
+        _cleanup_free_ char *text = fact->text(&page->view, page->job);
+        if (text != NULL)
+            show_print_line(page, fact->label, text);
     }
-    if (field_measured(page->job, "park_host", &host)) {
-        _cleanup_free_ char *text = xasprintf("job %.0f is parked for it", host);
-        show_print_line(page, "instead of", text);
-    }
-    print_loan(page);
-    if (!field_is_known(page->job, "park_bar"))
-        return;
-    _cleanup_free_ char *bar = field_shown(page->job, "park_bar");
-    _cleanup_free_ char *text = xasprintf("not for shorter jobs: %s", bar);
-    show_print_line(page, "parking", text);
 }
 
 /* Where the contents of its GPUs are. */

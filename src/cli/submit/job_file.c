@@ -10,7 +10,9 @@
 #include "base/json/field.h"
 #include "base/memory.h"
 #include "cli/options/yaml_options.h"
+#include "cli/submit/script_job.h"
 #include "cli/submit/submit.h"
+#include "cli/submit/submit_check.h"
 #include "cli/term/text_file.h"
 
 #define MERGE       "<<"
@@ -23,7 +25,8 @@ struct document {
     const struct yaml_source *source;
     const yaml_node_t *root, *command, *needs, *name;
     struct plan *plan;
-    int depth, n_pairs; // of the document being read
+    struct script *script; // that the command runs, if it has option lines, or NULL
+    int depth, n_pairs;    // of the document being read
 };
 
 bool job_file_is_one(const char *word)
@@ -134,6 +137,8 @@ static int refuse_key(const struct document *document, const yaml_node_t *key, c
     const char *near =
         call_find_option(document->call, name) == NULL ? call_nearest_option(document->call, name) : NULL;
     (void)yaml_refuse(document->source, key, "'%.60s' is not a key of a job", yaml_text(key));
+    if (strcmp(name, "jobs") == 0)
+        return error_hint(document->source->err, "each job is a document of its own; --- separates them");
     if (strcmp(name, "commands") == 0 || strcmp(name, "cmd") == 0)
         near = "command";
     return near != NULL ? error_hint(document->source->err, "did you mean %s?", near) : -EINVAL;
@@ -222,8 +227,11 @@ static int read_mapping(struct document *document, const yaml_node_t *mapping)
 static int apply(struct call *call, void *arg, struct error *err)
 {
     struct document *document = arg;
+    int r = document->script != NULL ? script_apply(call, document->script, err) : 0;
+    document->n_pairs = 0;
     call->layer = document->source->path;
-    int r = read_mapping(document, document->root);
+    if (r == 0)
+        r = read_mapping(document, document->root);
     call->layer = NULL;
     return r;
 }
@@ -234,20 +242,54 @@ static int add_word(void *arg, const yaml_node_t *key, const yaml_node_t *value)
     return 0;
 }
 
-static int make_command(const struct document *document, json_t **ret)
+static int read_words(const struct document *document, struct strings *words)
 {
     const struct yaml_source *source = document->source;
-    _cleanup_strings_ struct strings words = { 0 };
     if (document->command == NULL)
         return yaml_refuse(source, document->root, "this job has no command");
-    int r = yaml_each_value(source, document->command, document->command, add_word, &words);
+    int r = yaml_each_value(source, document->command, document->command, add_word, words);
+    if (r == 0 && (words->count == 0 || words->items[0][0] == '\0'))
+        return yaml_refuse(source, document->command, "the command is empty");
+    return r;
+}
+
+static bool is_list(const struct document *document)
+{
+    return document->command->type == YAML_SEQUENCE_NODE;
+}
+
+/* If the command is a script with option lines, their options are read again, overridden by the keys of the
+ * document. `words` are then those of the command. */
+static int open_script(
+    struct document *document, struct script *script, struct strings *words, struct error *err)
+{
+    _cleanup_strings_ struct strings split = { 0 };
+    bool is_one = is_list(document) ? script_open(script, words->items[0]) && script->has_options
+                                    : script_job_open(script, words->items[0], &split);
+    if (!is_one)
+        return 0;
+    if (!is_list(document)) {
+        strings_clear(words);
+        *words = split;
+        split = (struct strings){ 0 };
+    }
+    document->script = script;
+    return call_read_again(document->call, apply, document, err);
+}
+
+static int make_request(struct document *document, struct strings *words, json_t **ret, struct error *err)
+{
+    _cleanup_json_ json_t *command = NULL;
+    struct call *call = document->call;
+    unsigned *left_out = &document->plan->left_out;
+    if (document->script != NULL)
+        return script_job_make(call, document->script, (int)words->count, words->items, left_out, ret, err);
+    int r = is_list(document) ? submit_words((int)words->count, words->items, &command, err)
+                              : submit_command(1, words->items, &command, err);
     if (r < 0)
         return r;
-    if (words.count == 0 || words.items[0][0] == '\0')
-        return yaml_refuse(source, document->command, "the command is empty");
-    if (document->command->type == YAML_SEQUENCE_NODE)
-        return submit_words((int)words.count, words.items, ret, source->err);
-    return submit_command(1, words.items, ret, source->err);
+    submit_check(call, command);
+    return submit_request(call, command, ret, left_out, err);
 }
 
 /* --- needs --- */
@@ -298,15 +340,19 @@ struct reading {
 
 static int make_unit(struct document *document, struct error *err)
 {
-    _cleanup_json_ json_t *command = NULL, *request = NULL;
+    _cleanup_json_ json_t *request = NULL;
+    _cleanup_script_ struct script script = { 0 };
+    _cleanup_strings_ struct strings words = { 0 };
     const struct submit_options *options = document->call->options;
     const char *name = document->name != NULL ? yaml_text(document->name) : NULL;
     _cleanup_free_ char *origin =
         xasprintf("%s:%zu", document->source->path, document->root->start_mark.line + 1);
-    int r = make_command(document, &command);
+    int r = read_words(document, &words);
+    if (r == 0)
+        r = open_script(document, &script, &words, err);
     if (r < 0)
         return r;
-    r = submit_request(document->call, command, &request, &document->plan->left_out, err);
+    r = make_request(document, &words, &request, err);
     if (r == 0)
         r = plan_add(document->plan, origin, name, request, &options->sweeps, err);
     return r < 0 ? error_wrap(err, "%s", origin) : add_needs(document);

@@ -272,10 +272,14 @@ void submit_check_interpreter(const struct call *call, const char *path)
 }
 
 /* Its author expects them to have an effect. */
-static bool has_option_lines(const char *path)
+static void check_option_lines(const char *path)
 {
     _cleanup_script_ struct script script = { 0 };
-    return script_open(&script, path) && script.has_options;
+    _cleanup_free_ char *name = shown(path);
+    if (script_open(&script, path) && script.has_options)
+        talk_line(
+            "warning: the #MGPU and #SBATCH lines of %s have no effect here; to use them: mgpu submit %s",
+            name, name);
 }
 
 /* Checks a program that is given by its path. */
@@ -299,10 +303,6 @@ static void check_path(const struct submit_options *options, const char *word)
         talk_line(
             "warning: %s has Windows line endings, so its interpreter is not found: sed -i 's/\\r$//' %s",
             name, name);
-    else if (has_option_lines(path))
-        talk_line(
-            "warning: the #MGPU and #SBATCH lines of %s have no effect here: only mgpu submit reads them",
-            name);
 }
 
 /* Checks a program that is searched for in PATH, which a setup may change. */
@@ -353,6 +353,8 @@ static void check_script(const struct submit_options *options, const char *word,
         _cleanup_free_ char *path = from_directory(options, script), *name = shown(path);
         if (stat(path, &st) < 0 && errno == ENOENT)
             talk_line("warning: no such file: %s", name);
+        else
+            check_option_lines(path);
     }
 }
 
@@ -388,14 +390,15 @@ static void check_sweep_names(const struct submit_options *options)
     check_placeholders(options, "-o", options->output);
 }
 
-void submit_check(const struct call *call, const json_t *command)
+static bool is_silent(const struct call *call)
+{
+    return call->is_quiet || call->client.host != NULL;
+}
+
+/* True if the job will find its directory, as far as is known here. */
+static bool check_options(const struct call *call)
 {
     const struct submit_options *options = call->options;
-    submit_check_ask(call, options->ask);
-    if (!call->is_quiet)
-        check_sweep_names(options);
-    if (call->is_quiet || call->client.host != NULL)
-        return;
     check_tilde("-C", options->directory);
     check_tilde("-o", options->output);
     check_tilde("--error", options->error);
@@ -409,15 +412,73 @@ void submit_check(const struct call *call, const json_t *command)
     check_image(options);
     check_notify(options);
     bool has_directory = check_directory(options);
-    if (!has_directory && options->fallback == NULL)
+    if (has_directory || options->fallback != NULL)
+        check_output(options);
+    return has_directory;
+}
+
+/* Scripts that the command runs, itself or by an interpreter. */
+static void check_scripts(const struct submit_options *options, const char *word, const char *next)
+{
+    _cleanup_free_ char *path = from_directory(options, word);
+    if (word[0] == '\0' || options->image.name != NULL)
         return;
-    check_output(options);
+    if (strchr(word, '/') != NULL)
+        check_option_lines(path);
+    check_script(options, word, next);
+}
+
+/* The words of a shell command, as far as they need no shell. */
+static void check_shell_text(const struct submit_options *options, const char *text)
+{
+    _cleanup_strings_ struct strings words = { 0 };
+    (void)words_split(text, &words, NULL);
+    if (words.count > 0)
+        check_scripts(options, words.items[0], words.count > 1 ? words.items[1] : NULL);
+}
+
+static void check_words(const struct submit_options *options, const json_t *command)
+{
     const char *word = json_string_value(json_array_get(command, 0));
-    if (!has_directory || word == NULL || word[0] == '\0' || options->image.name != NULL)
+    if (word == NULL || word[0] == '\0' || options->image.name != NULL)
         return;
     if (strchr(word, '/') != NULL)
         check_path(options, word);
     else
         check_name(options, word);
-    check_script(options, word, json_string_value(json_array_get(command, 1)));
+}
+
+void submit_check_command(const struct call *call, const json_t *command)
+{
+    const struct submit_options *options = call->options;
+    const char *word = json_string_value(json_array_get(command, 0));
+    if (is_silent(call))
+        return;
+    check_words(options, command);
+    if (json_is_string(command))
+        check_shell_text(options, json_string_value(command));
+    else if (word != NULL)
+        check_scripts(options, word, json_string_value(json_array_get(command, 1)));
+}
+
+/* True if the command can be checked. */
+static bool check_request(const struct call *call)
+{
+    const struct submit_options *options = call->options;
+    submit_check_ask(call, options->ask);
+    if (!call->is_quiet)
+        check_sweep_names(options);
+    return !is_silent(call) && check_options(call);
+}
+
+void submit_check(const struct call *call, const json_t *command)
+{
+    if (check_request(call))
+        submit_check_command(call, command);
+}
+
+void submit_check_script(const struct call *call, const json_t *command)
+{
+    if (check_request(call))
+        check_words(call->options, command);
 }

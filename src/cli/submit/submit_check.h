@@ -15,6 +15,12 @@
  */
 void submit_check(const struct call *call, const json_t *command);
 
+/* The same for a script whose option lines have been read; `command` is NULL if its text is sent. */
+void submit_check_script(const struct call *call, const json_t *command);
+
+/* The part about the command, for one of several with the same options. */
+void submit_check_command(const struct call *call, const json_t *command);
+
 /* Says so if the `begin` of these members of a request has passed, and warns about a `gpu_mem` that is too
  * small for any program. Prints nothing with --quiet. */
 void submit_check_ask(const struct call *call, const json_t *ask);

@@ -8,6 +8,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -255,6 +256,12 @@ static int parse(const struct reader *begin, int64_t *ret_ms)
     return refuse(begin);
 }
 
+/* A number of which nobody would mean that many seconds. */
+static bool is_hour(const char *text)
+{
+    return text[strspn(text, "0123456789")] == '\0' && strlen(text) <= 2 && strtol(text, NULL, 10) < 24;
+}
+
 int when_parse(const char *text, const char *what, int64_t now_ms, const struct when_zone *zone,
     int64_t *ret_ms, struct error *err)
 {
@@ -264,7 +271,8 @@ int when_parse(const char *text, const char *what, int64_t now_ms, const struct 
     int64_t duration = 0;
     int r = parse(&reader, ret_ms);
     if (r < 0 && parse_duration(text, what, &duration, NULL) == 0)
-        return error_hint(err, "for a time from now, use +%.60s", text);
+        return is_hour(text) ? error_hint(err, "%s:00 is a time of day, +%sh a time from now", text, text)
+                             : error_hint(err, "for a time from now, use +%.60s", text);
     return r;
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "cli/top/asks.h"
@@ -178,14 +179,32 @@ bool top_is_place(const char *text)
     return isdigit((unsigned char)*text) && parse_integer(text, "job", 1, INT64_MAX, &id, NULL) == 0;
 }
 
+/* The user's newest job of that name among those of the list; an array stands for its elements. 0: none. */
+static int64_t find_named(const struct top *top, const char *name)
+{
+    int64_t newest = 0;
+    for (size_t i = 0; i < top->model.jobs.count; i++) {
+        const struct top_job *job = &top->model.jobs.items[i];
+        bool is_named = job->job != NULL && job->uid == top->own_uid && field_is(job->job, "name", name);
+        if (is_named && field_integer(job->job, "array_job", 0) == 0)
+            newest = job->id;
+    }
+    return newest;
+}
+
+static void go_to_job(struct top *top, int64_t id)
+{
+    top_show_page(top, PAGE_JOB); // it is not necessarily in the list
+    top_select_job(top, id);
+}
+
 void top_go(struct top *top, const char *text)
 {
     int64_t id = 0;
     while (isspace((unsigned char)*text))
         text++;
     if (isdigit((unsigned char)*text) && parse_integer(text, "job", 1, INT64_MAX, &id, NULL) == 0) {
-        top_show_page(top, PAGE_JOB); // it is not necessarily in the list
-        top_select_job(top, id);
+        go_to_job(top, id);
         return;
     }
     for (size_t i = 0; *text != '\0' && i < sizeof(places) / sizeof(places[0]); i++)
@@ -193,9 +212,13 @@ void top_go(struct top *top, const char *text)
             places[i].open(top);
             return;
         }
-    if (*text != '\0')
+    id = find_named(top, text);
+    if (id > 0)
+        go_to_job(top, id);
+    else if (*text != '\0')
         top_say(top, true,
-            "'%.40s' is not a view: jobs, gpus, log, nodes, users, timeline, history, or a job number", text);
+            "'%.40s' is neither a job of yours nor a view: jobs, gpus, log, nodes, users, timeline, history",
+            text);
 }
 
 /* The first place that begins with the text. */

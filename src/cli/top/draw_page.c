@@ -7,12 +7,13 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "cli/show/job_columns.h"
+#include "cli/show/park_text.h"
 #include "cli/show/usage_text.h"
 #include "cli/show/why_text.h"
 #include "cli/top/draw.h"
 #include "cli/top/points.h"
 
-#define LABEL_WIDTH 9
+#define LABEL_WIDTH 11
 #define PLOT_ROWS   4 // maximum height of each plot
 #define LOG_ROWS    3 // minimum height, plus the frame
 
@@ -84,6 +85,14 @@ static char *timeline(const struct top *top, const json_t *job)
     return buffer_take(&out);
 }
 
+/* For which job it is parked, which job is parked for it, and to which its GPUs are lent or due. */
+static void put_parks(struct top *top, struct rect *rest, const json_t *job)
+{
+    const struct view view = { .screen = &top->screen, .times = top->call->times, .now_ms = top->now_ms };
+    for (const struct park_fact *fact = park_facts; fact->label != NULL; fact++)
+        put_fact(top, rest, fact->label, LOOK_PLAIN, fact->text(&view, job));
+}
+
 static void draw_facts(struct top *top, struct rect *rest, const json_t *job)
 {
     const json_t *detail = top->model.detail_id == top->view.selected ? top->model.detail : NULL;
@@ -93,6 +102,7 @@ static void draw_facts(struct top *top, struct rect *rest, const json_t *job)
     put_fact(top, rest, "request", LOOK_PLAIN, why_request(job));
     put_fact(top, rest, "where", LOOK_PLAIN, job_where(job));
     put_fact(top, rest, "times", LOOK_PLAIN, timeline(top, job));
+    put_parks(top, rest, job);
     if (json_is_object(usage))
         put_fact(top, rest, "used", LOOK_PLAIN, usage_sentence(usage));
     put_fact(top, rest, "idle", LOOK_WARN, usage_idle(job));

@@ -10,6 +10,7 @@
 #include "base/parse.h"
 #include "cli/api/exit_code.h"
 #include "cli/complete/complete.h"
+#include "cli/options/selector.h"
 #include "cli/options/talk.h"
 #include "cli/show/gpu_columns.h"
 #include "cli/show/ps.h"
@@ -117,18 +118,40 @@ static int show(struct call *call, const char *place, struct error *err)
     return r < 0 ? r : EXIT_OK;
 }
 
+/* A view, or a job as other verbs take it; the caller frees *ret, which is NULL for neither. */
+static int find_place(struct call *call, char *word, char **ret, struct error *err)
+{
+    _cleanup_strings_ struct strings jobs = { 0 };
+    struct error reason = { 0 };
+    if (word == NULL || top_is_place(word)) {
+        *ret = word != NULL ? xstrdup(word) : NULL;
+        return 0;
+    }
+    int r = selector_resolve_by(&call->client, JOB_NAME_NEWEST, false, 1, &word, &jobs, &reason);
+    if (r == 0 && jobs.count == 1 && top_is_place(jobs.items[0])) {
+        *ret = xstrdup(jobs.items[0]);
+        return 0;
+    }
+    if (r < 0 && r != -ENOENT) {
+        *err = reason;
+        return r;
+    }
+    (void)error_set(err, -EINVAL, "'%.60s' is neither a view nor a job of yours", word);
+    return error_hint(
+        err, "jobs, gpus, log, nodes, users, timeline, history, or the number or name of a job");
+}
+
 static int run(struct call *call, int argc, char **argv, struct error *err)
 {
     const struct top_options *options = call->options;
-    const char *place = argc > 0 ? argv[0] : NULL;
+    _cleanup_free_ char *place = NULL;
     if (argc > 1)
         return error_set(err, -EINVAL, "'%.60s' is not expected here", argv[1]);
     if (options->columns > 0 && !options->is_once)
         return error_set(err, -EINVAL, "--size requires --once");
-    if (place != NULL && !top_is_place(place)) {
-        (void)error_set(err, -EINVAL, "'%.60s' is not a view", place);
-        return error_hint(err, "jobs, gpus, log, nodes, users, timeline, history, or a job number");
-    }
+    int r = find_place(call, argc > 0 ? argv[0] : NULL, &place, err);
+    if (r < 0)
+        return r;
     if (!options->is_once && (isatty(STDIN_FILENO) != 1 || isatty(STDOUT_FILENO) != 1))
         return print_lists(call, err);
     return show(call, place, err);

@@ -46,7 +46,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     _cleanup_strings_ struct strings jobs = { 0 };
     if (argc != 1)
         return error_set(err, -EINVAL, "no job given: use a number such as 42, a name, or @");
-    int r = selector_resolve(&call->client, argc, argv, &jobs, err);
+    int r = selector_resolve(call, argc, argv, &jobs, err);
     if (r < 0)
         return r;
     if (jobs.count != 1)

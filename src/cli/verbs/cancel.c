@@ -222,7 +222,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     if (r < 0)
         return r;
     r = has_filter(call->options) ? find_live(call, &chosen, err)
-                                  : selector_resolve(&call->client, argc, argv, &chosen.jobs, err);
+                                  : selector_resolve(call, argc, argv, &chosen.jobs, err);
     if (r == 0)
         r = run_chosen(call, &chosen, err);
     strings_clear(&chosen.jobs);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,6 +133,28 @@ static int open_folder(const char *path, struct error *err)
     return folder < 0 ? error_set_errno(err, -errno, "cannot open the folder %.200s", path) : folder;
 }
 
+static bool is_in_path(int folder)
+{
+    const char *path = getenv("PATH");
+    struct stat own, other;
+    _cleanup_free_ char *copy = xstrdup(path != NULL ? path : "");
+    char *rest = copy;
+    if (fstat(folder, &own) < 0)
+        return true;
+    for (char *entry = NULL; (entry = strsep(&rest, ":")) != NULL;)
+        if (stat(entry, &other) == 0 && other.st_dev == own.st_dev && other.st_ino == own.st_ino)
+            return true;
+    return false;
+}
+
+/* Shells would not find the names. */
+static void note_path(int folder, const char *name)
+{
+    _cleanup_free_ char *absolute = is_in_path(folder) ? NULL : realpath(name, NULL);
+    if (absolute != NULL)
+        talk_line("this folder is not in PATH: export PATH=%s:$PATH", absolute);
+}
+
 static int run_install(struct call *call, int argc, char **argv, struct error *err)
 {
     const struct compat_options *options = call->options;
@@ -164,6 +187,8 @@ static int run_install(struct call *call, int argc, char **argv, struct error *e
     }
     if (!call->is_quiet)
         talk_line("%d name%s in %s", made, made == 1 ? "" : "s", argv[0]);
+    if (!call->is_quiet && made > 0)
+        note_path(folder, argv[0]);
     return failed > 0 ? EXIT_PARTLY : EXIT_OK;
 }
 

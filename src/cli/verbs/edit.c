@@ -92,7 +92,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
         (void)error_set(err, -EINVAL, "nothing to change");
         return error_hint(err, "mgpu edit %.60s priority=10 time=4h", words.items[0]);
     }
-    int r = selector_resolve(&call->client, (int)words.count, words.items, &jobs, err);
+    int r = selector_resolve(call, (int)words.count, words.items, &jobs, err);
     if (r < 0)
         return r;
     int status = jobs_each(call, &jobs, edit, changes);

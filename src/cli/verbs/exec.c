@@ -221,7 +221,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     }
     int r = check_step(options, err);
     if (r == 0)
-        r = selector_resolve(&call->client, 1, argv, &jobs, err);
+        r = selector_resolve(call, 1, argv, &jobs, err);
     if (r == 0 && jobs.count != 1)
         r = error_set(err, -EINVAL, "'%.60s' matches %zu jobs; give one", argv[0], jobs.count);
     if (r == 0 && options->is_step)

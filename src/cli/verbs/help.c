@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "base/buffer.h"
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/api/exit_code.h"
@@ -45,21 +46,89 @@ static int refuse(const char *word, struct error *err)
     return error_hint(err, "all of them: mgpu help");
 }
 
-static void print_all(FILE *out)
+/* --- the first page: it fits a terminal of 80 columns and 24 lines --- */
+
+#define CALL_WIDTH  34
+#define TITLE_WIDTH 16
+
+static const struct {
+    const char *call, *help;
+} first_calls[] = {
+    { "mgpu run -g 1 -- python train.py", "wait for a GPU, and run a command on it" },
+    { "mgpu submit -g 2 -t 4h train.sh", "queue a script for two GPUs, and return" },
+    { "mgpu ps", "list your jobs; -a lists all users' jobs" },
+    { "mgpu why JOB", "show why a job waits, and when it starts" },
+    { "mgpu logs -f JOB", "follow the output of a job" },
+    { "mgpu cancel JOB", "end a job, or remove it from the queue" },
+    { "mgpu gpus", "show who uses the GPUs; mgpu top: all of it" },
+};
+
+static void print_first_calls(FILE *out)
+{
+    (void)fputs("Begin with:\n", out);
+    for (size_t i = 0; i < sizeof(first_calls) / sizeof(first_calls[0]); i++)
+        (void)fprintf(out, "  %-*s %s\n", CALL_WIDTH, first_calls[i].call, first_calls[i].help);
+}
+
+/* The verbs from `first` on, up to the first one of the next group. */
+static void print_names(const struct command_group *group, FILE *out)
+{
+    _cleanup_buffer_ struct buffer names = { 0 };
+    bool is_here = false;
+    for (size_t i = 0; commands[i] != NULL; i++) {
+        is_here = commands[i] == group->first || (is_here && commands[i] != group[1].first);
+        if (is_here && !commands[i]->is_hidden)
+            buffer_printf(&names, " %s", commands[i]->name);
+    }
+    (void)fprintf(out, "  %-*s ", TITLE_WIDTH, group->title);
+    help_text_print(buffer_text(&names) + 1, TITLE_WIDTH + 3, TITLE_WIDTH + 3, out);
+}
+
+static void print_purpose(FILE *out)
 {
     (void)fputs("usage: mgpu [OPTIONS] COMMAND ...\n"
                 "\n"
                 "Shares the GPUs of this machine between its users.\n"
                 "\n",
         out);
-    for (size_t i = 0; commands[i] != NULL; i++)
+}
+
+void help_print_first(FILE *out)
+{
+    print_purpose(out);
+    print_first_calls(out);
+    (void)fputc('\n', out);
+    for (const struct command_group *group = command_groups; group->title != NULL; group++)
+        print_names(group, out);
+    (void)fputs("\nmgpu help describes all of them; mgpu COMMAND --help lists the options of one.\n", out);
+}
+
+/* --- all commands and topics --- */
+
+static void print_groups(FILE *out)
+{
+    const struct command_group *group = command_groups;
+    for (size_t i = 0; commands[i] != NULL; i++) {
+        if (commands[i] == group->first)
+            (void)fprintf(out, "%s%s:\n", group > command_groups ? "\n" : "", group->title);
+        group += commands[i] == group->first;
         if (!commands[i]->is_hidden)
             help_print_entry(commands[i]->name, commands[i]->help, out);
+    }
+}
+
+/* A terminal shows the end: it has what a newcomer needs. */
+static void print_all(FILE *out)
+{
+    print_purpose(out);
+    print_groups(out);
     (void)fputs("\nOptions of every command:\n", out);
     options_print(call_global_rows, out);
     (void)fputs("\nTopics:\n", out);
     for (const struct topic *topic = topics; topic->name != NULL; topic++)
         help_print_entry(topic->name, topic->help, out);
+    (void)fputc('\n', out);
+    print_first_calls(out);
     (void)fputs("\nMore: mgpu help COMMAND, mgpu help TOPIC, man mgpu, man mgpu-COMMAND\n", out);
 }
 

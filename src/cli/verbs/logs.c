@@ -514,7 +514,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
         return error_hint(
             err, "for the job itself: mgpu show --json%s%.60s", argc > 0 ? " " : "", argc > 0 ? argv[0] : "");
     }
-    int r = selector_resolve(&call->client, argc, argv, &named, err);
+    int r = selector_resolve(call, argc, argv, &named, err);
     if (r == 0)
         r = log_elements(&call->client, &named, options->is_follow, &jobs, &has_array, err);
     if (r < 0)
@@ -541,6 +541,7 @@ const struct command command_logs = {
     .tables = { follow_rows, rows },
     .options_size = sizeof(struct logs_options),
     .takes_jobs = true,
+    .job_name_use = JOB_NAME_NEWEST,
     .run = run,
 };
 
@@ -551,6 +552,7 @@ const struct command command_follow = {
     .tables = { rows },
     .options_size = sizeof(struct logs_options),
     .takes_jobs = true,
+    .job_name_use = JOB_NAME_NEWEST,
     .is_hidden = true,
     .run = run_follow,
 };

@@ -152,6 +152,7 @@ const struct command command_postmortem = {
     .usage = "JOB...",
     .help = "Summarize ended jobs: how they ended, what they used, their last lines",
     .takes_jobs = true,
+    .job_name_use = JOB_NAME_NEWEST,
     .job_states = "done,failed,cancelled",
     .run = run,
 };

@@ -123,7 +123,7 @@ static int build_path(struct call *call, int argc, char **argv, struct buffer *p
     buffer_append_text(path, API_PATH "/jobs");
     *ret_has_user = options->is_everybody || options->user != NULL || argc > 0;
     if (argc > 0) {
-        int r = selector_resolve(&call->client, argc, argv, named, err);
+        int r = selector_resolve(call, argc, argv, named, err);
         if (r < 0)
             return r;
         buffer_append_text(path, "?all=1&ids=");
@@ -223,12 +223,15 @@ static size_t arrange(json_t *answer, const struct ps_choice *choice)
 }
 
 /* An empty table does not show whose jobs were requested. */
-static bool print_whose(const struct call *call, const json_t *jobs, bool has_user)
+static bool print_whose(const struct call *call, const json_t *jobs, const struct ps_choice *choice)
 {
-    if (has_user || json_array_size(jobs) > 0 || isatty(STDERR_FILENO) != 1 || call->is_quiet)
+    if (choice->has_user || json_array_size(jobs) > 0 || isatty(STDERR_FILENO) != 1 || call->is_quiet)
         return false;
     _cleanup_free_ char *own = selector_own_user(), *shown = text_escape(own, NAME_SHOWN_MAX);
-    talk_line("no jobs of %s; mgpu ps -a shows all users' jobs", shown);
+    if (choice->is_filtered)
+        talk_line("no jobs of %s match; mgpu ps shows the others, -a all users' jobs", shown);
+    else
+        talk_line("no jobs of %s; mgpu ps -a shows all users' jobs", shown);
     return true;
 }
 
@@ -341,7 +344,7 @@ int ps_show(struct call *call, const char *path, const struct ps_choice *choice,
     drop_other_parts(choice->states, answer);
     json_t *jobs = json_object_get(answer, "jobs");
     bool is_plain = screen.is_tty && !list_is_machine(call) && !choice->keeps_ended;
-    bool is_printed = !list_is_machine(call) && print_whose(call, jobs, choice->has_user);
+    bool is_printed = !list_is_machine(call) && print_whose(call, jobs, choice);
     if (choice->is_folded)
         ps_describe_arrays(jobs, choice->states);
     int missing = report_missing(call, choice->named, jobs, err);
@@ -383,6 +386,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     _cleanup_strings_ struct strings named = { 0 };
     struct ps_view view = { .call = call };
     view.choice = (struct ps_choice){
+        .is_filtered = options->states != NULL || options->name != NULL,
         .states = options->states,
         .is_folded = is_folded(call, argc),
         .keeps_ended = argc > 0 || options->states != NULL || options->is_ended || options->name != NULL ||
@@ -410,6 +414,7 @@ const struct command command_ps = {
     .tables = { rows, call_list_rows },
     .options_size = sizeof(struct ps_options),
     .takes_jobs = true,
+    .job_name_use = JOB_NAME_NEWEST,
     .list = &every_column,
     .run = run,
 };

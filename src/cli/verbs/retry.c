@@ -32,7 +32,7 @@ static int retry(struct call *call, const char *id, void *arg, struct error *err
 static int run(struct call *call, int argc, char **argv, struct error *err)
 {
     _cleanup_strings_ struct strings jobs = { 0 };
-    int r = selector_resolve(&call->client, argc, argv, &jobs, err);
+    int r = selector_resolve(call, argc, argv, &jobs, err);
     return r < 0 ? r : jobs_each(call, &jobs, retry, NULL);
 }
 
@@ -42,6 +42,7 @@ const struct command command_retry = {
     .help = "Submit copies of ended jobs, and print their numbers",
     .detail = "A copy has the final request of the job, without dependencies, begin time and deadline.",
     .takes_jobs = true,
+    .job_name_use = JOB_NAME_NEWEST,
     .job_states = "done,failed,cancelled",
     .run = run,
 };

@@ -577,7 +577,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
 {
     struct showing showing = { 0 };
     _cleanup_strings_ struct strings jobs = { 0 };
-    int r = selector_resolve(&call->client, argc, argv, &jobs, err);
+    int r = selector_resolve(call, argc, argv, &jobs, err);
     if (r < 0)
         return r;
     screen_open(&showing.screen, STDOUT_FILENO, call->color);
@@ -592,5 +592,6 @@ const struct command command_show = {
     .tables = { rows },
     .options_size = sizeof(struct show_options),
     .takes_jobs = true,
+    .job_name_use = JOB_NAME_NEWEST,
     .run = run,
 };

@@ -11,7 +11,7 @@
 #include "cli/submit/job_file.h"
 #include "cli/submit/plan.h"
 #include "cli/submit/script.h"
-#include "cli/submit/slurm_notes.h"
+#include "cli/submit/script_job.h"
 #include "cli/submit/stray_options.h"
 #include "cli/submit/submit.h"
 #include "cli/submit/submit_check.h"
@@ -37,7 +37,8 @@ static int add_sweep(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row many_rows[] = {
-    { 0, "file", "FILE", "submit one job per line of this file; - is standard input", set_list },
+    { 0, "file", "FILE",
+        "submit one job per line of this file, or those of a .yaml file; - is standard input", set_list },
     { 0, "in-place", NULL, "run a script from its file, in its state at the start of the job",
         OPTION_INNER(flag, struct submit_options, is_in_place) },
     { 0, "sweep", "NAME=VALUES", "submit one job per value: lr=0.1,0.01 seed=1-5; can be repeated",
@@ -45,43 +46,24 @@ static const struct option_row many_rows[] = {
     { 0 },
 };
 
-/* With `script`, the present text of the command's file is what will be run. */
-static int add_command(struct call *call, json_t *command, const char *name, const char *script,
-    struct plan *plan, struct error *err)
+static int add_command(struct call *call, json_t *command, struct plan *plan, struct error *err)
 {
     _cleanup_json_ json_t *request = NULL;
     const struct submit_options *options = call->options;
-    submit_check(call, script == NULL ? command : NULL);
+    submit_check(call, command);
     int r = submit_request(call, command, &request, &plan->left_out, err);
-    if (r == 0 && name != NULL && strlen(name) <= SPEC_NAME_MAX && field_text(request, "name") == NULL)
-        (void)json_object_set_new(request, "name", json_string(name));
-    if (r == 0 && script != NULL)
-        (void)json_object_set_new(request, "script", json_string(script));
     return r < 0 ? r : plan_add(plan, NULL, NULL, request, &options->sweeps, err);
 }
 
-/* In lists it has its own name, not its interpreter's. */
 static int add_script(
     struct call *call, struct script *script, int argc, char **argv, struct plan *plan, struct error *err)
 {
-    _cleanup_json_ json_t *command = NULL;
-    const char *slash = strrchr(script->path, '/');
-    _cleanup_free_ char *name = text_escape_fit(slash != NULL ? slash + 1 : script->path, SPEC_NAME_MAX);
-    int r = script->has_options ? call_read_again(call, script_apply, script, err) : 0;
+    _cleanup_json_ json_t *request = NULL;
     const struct submit_options *options = call->options;
-    if (r == 0 && !call->is_quiet)
-        script_warn_late(script);
+    int r = script->has_options ? call_read_again(call, script_apply, script, err) : 0;
     if (r == 0)
-        r = script_check(script, options->is_in_place, err);
-    if (r == 0 && !options->is_in_place)
-        r = script_read(script, call, err);
-    if (r == 0 && script->text != NULL)
-        submit_check_interpreter(call, script->path);
-    if (r == 0 && !call->is_quiet)
-        slurm_notes_print(script, options->ask);
-    if (r == 0)
-        r = script_command(script, options->directory, argc, argv, &command, err);
-    return r < 0 ? r : add_command(call, command, name, script->text, plan, err);
+        r = script_job_make(call, script, argc, argv, &plan->left_out, &request, err);
+    return r < 0 ? r : plan_add(plan, NULL, NULL, request, &options->sweeps, err);
 }
 
 static int add_words(struct call *call, int argc, char **argv, struct plan *plan, struct error *err)
@@ -92,7 +74,7 @@ static int add_words(struct call *call, int argc, char **argv, struct plan *plan
     if (argc > 0 && script_open(&script, argv[0]))
         return add_script(call, &script, argc, argv, plan, err);
     int r = submit_command(argc, argv, &command, err);
-    return r < 0 ? r : add_command(call, command, NULL, NULL, plan, err);
+    return r < 0 ? r : add_command(call, command, plan, err);
 }
 
 static int make_plan(struct call *call, int argc, char **argv, struct plan *plan, struct error *err)
@@ -100,9 +82,15 @@ static int make_plan(struct call *call, int argc, char **argv, struct plan *plan
     const struct submit_options *options = call->options;
     if (options->list != NULL && argc > 0)
         return error_set(err, -EINVAL, "the commands are in --file; unexpected '%.60s'", argv[0]);
+    if (options->list == NULL && argc == 0) {
+        (void)error_set(err, -EINVAL, "no command given");
+        return error_hint(err, "for example: mgpu submit -g 1 -- python train.py");
+    }
+    if (options->list != NULL && job_file_is_one(options->list))
+        return job_file_read(call, options->list, plan, err);
     if (options->list != NULL)
         return command_file_read(call, options->list, plan, err);
-    if (argc == 0 || !job_file_is_one(argv[0]))
+    if (!job_file_is_one(argv[0]))
         return add_words(call, argc, argv, plan, err);
     if (argc > 1)
         return error_set(err, -EINVAL, "the commands are in %.60s; unexpected '%.60s'", argv[0], argv[1]);

@@ -87,7 +87,7 @@ static const struct topic_row job_rows[] = {
     { "42.3", "an element of an array" },
     { "42.0-9", "several elements" },
     { "B358D7EB", "alias of job 42, used by the commands of other schedulers" },
-    { "train", "your newest job of that name" },
+    { "train", "your job of that name: to show, the newest; to change, the only live one" },
     { "@", "your newest job" },
     { 0 },
 };

@@ -2,6 +2,8 @@
 /* The rows of the verbs, each defined in the file with its name; cli/commands.c is the table. */
 #pragma once
 
+#include <stdio.h>
+
 #include "cli/options/call.h"
 
 extern const struct command command_adopt, command_attach, command_backup, command_cancel, command_compat,
@@ -12,3 +14,6 @@ extern const struct command command_adopt, command_attach, command_backup, comma
     command_submit, command_users, command_version, command_wait, command_why, command_signal,
     command_suspend, command_continue, command_park, command_unpark, command_requeue, command_retry,
     command_history, command_notify, command_token, command_top, command_web, command_mcp;
+
+/* What a newcomer needs, on one screen: mgpu --help. */
+void help_print_first(FILE *out);

@@ -93,7 +93,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     const struct wait_options *options = call->options;
     int64_t deadline_ms = options->has_timeout ? clock_boot_ms() + options->timeout_ms : JOB_END_FOR_EVER;
     _cleanup_strings_ struct strings jobs = { 0 };
-    int r = selector_resolve(&call->client, argc, argv, &jobs, err);
+    int r = selector_resolve(call, argc, argv, &jobs, err);
     if (r < 0)
         return r;
     call->client.timeout_ms = CLIENT_PATIENT_MS;
@@ -114,5 +114,6 @@ const struct command command_wait = {
     .options_size = sizeof(struct wait_options),
     .is_job_status = true,
     .takes_jobs = true,
+    .job_name_use = JOB_NAME_WAIT,
     .run = run,
 };

@@ -55,6 +55,7 @@ const struct command command_why = {
     .tables = { rows },
     .options_size = sizeof(struct why_options),
     .takes_jobs = true,
+    .job_name_use = JOB_NAME_NEWEST,
     .job_states = "queued,held",
     .run = run,
 };

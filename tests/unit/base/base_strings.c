@@ -169,12 +169,12 @@ TEST(a_text_made_to_fit_does_so_with_its_escapes)
 
 TEST(slips_of_the_fingers_find_the_word)
 {
-    static const char *const words[] = { "run", "submit", "ps", "show", "logs", "wait", "cancel", "gpus",
-        NULL };
+    static const char *const words[] = { "run", "submit", "ps", "show", "logs", "at", "wait", "cancel",
+        "gpus", NULL };
     const struct {
         const char *typed, *nearest;
     } cases[] = { { "submti", "submit" }, { "sbmit", "submit" }, { "log", "logs" }, { "cancle", "cancel" },
-        { "can", "cancel" }, { "gpu", "gpus" }, { "rum", "run" } };
+        { "can", "cancel" }, { "gpu", "gpus" }, { "rum", "run" }, { "wat", "wait" }, { "atr", "at" } };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         assert_string_equal(text_nearest(cases[i].typed, words), cases[i].nearest);
     assert_null(text_nearest("elephant", words));

@@ -44,6 +44,25 @@ static void check_options_named(const struct option_meaning *row)
     }
 }
 
+/* "config set": the verb has actions, and this one is none of them. */
+TEST(answers_for_actions_are_read)
+{
+    size_t found = 0;
+    for (const struct foreign_command *row = foreign_commands; row->name != NULL; row++) {
+        const char *blank = strchr(row->name, ' ');
+        if (blank == NULL)
+            continue;
+        _cleanup_free_ char *verb = xstrndup(row->name, (size_t)(blank - row->name));
+        const struct command *command = commands_find(verb);
+        assert_non_null(command);
+        assert_non_null(command->actions);
+        if (call_find_action(command, blank + 1) != NULL)
+            fail_msg("%s is an action of mgpu: its row is never read", row->name);
+        found++;
+    }
+    assert_true(found > 5);
+}
+
 TEST(answers_for_commands_name_commands)
 {
     for (const struct foreign_command *row = foreign_commands; row->name != NULL; row++) {

@@ -65,7 +65,7 @@ TEST(numbers_need_no_server)
     strings_add(&words, "7");
     strings_add(&words, "5.1-2");
     strings_add(&words, "7");
-    assert_int_equal(selector_resolve(&client, 3, words.items, &jobs, NULL), 0);
+    assert_int_equal(selector_resolve_by(&client, JOB_NAME_LIVE, false, 3, words.items, &jobs, NULL), 0);
     assert_int_equal(jobs.count, 3);
     assert_string_equal(jobs.items[0], "7");
     assert_string_equal(jobs.items[1], "5.1");
@@ -77,6 +77,6 @@ TEST(no_word_at_all_is_refused)
     struct client client = { 0 };
     struct strings jobs = { 0 };
     struct error err = { 0 };
-    assert_int_equal(selector_resolve(&client, 0, NULL, &jobs, &err), -EINVAL);
+    assert_int_equal(selector_resolve_by(&client, JOB_NAME_LIVE, false, 0, NULL, &jobs, &err), -EINVAL);
     assert_string_equal(err.message, "no job given");
 }

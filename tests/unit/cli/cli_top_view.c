@@ -418,7 +418,39 @@ CASE(a_colon_goes_to_pages_and_jobs)
     press(top, ":77\n");
     expect(top, "no such job");
     press(top, ":moon\n");
-    expect(top, "'moon' is not a view");
+    expect(top, "'moon' is neither a job of yours nor a view");
+    press(top, ":eval\n");
+    expect(top, "Job 2  eval, of me");
+    press(top, ":train\n"); // of another user
+    expect(top, "'train' is neither a job of yours nor a view");
+}
+
+/* A host that is parked, the guest that has its GPUs and cannot be parked, and one that has started again. */
+CASE(the_page_of_a_job_names_the_jobs_of_its_loan)
+{
+    static const struct {
+        const char *job, *part;
+    } rows[] = {
+        { "\"park\": \"parked\", \"latest_return\": \"2026-01-01T13:10:00Z\", \"park_guest\": 21",
+            "back by    13:10:00; it makes room for job 21" },
+        { "\"park\": \"parked\", \"gpus_lent_to\": 21", "its GPUs   lent to job 21" },
+        { "\"park_host\": 20", "instead of job 20 is parked for it" },
+        { "\"gpus_due_to\": 20, \"gpus_due_at\": \"2026-01-01T13:10:00Z\"",
+            "its GPUs   due to job 20 at 13:10:00" },
+        { "\"reclaimed_by\": 20", "reclaimed  because its GPUs were due to job 20" },
+        { "\"park_bar\": \"it has no time limit\"", "parking    not for shorter jobs: it has no time limit" },
+    };
+    struct top *top = top_of(state);
+    free(draw(top, 80, 24));
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        _cleanup_free_ char *job =
+            xasprintf("{\"id\": 30, \"user\": \"me\", \"uid\": 4242, \"name\": \"lender\", \"gpus\": 1,"
+                      " \"state\": \"running\", \"submitted_at\": \"2026-01-01T11:00:00Z\", %s}",
+                rows[i].job);
+        put(top, job);
+        press(top, ":30\n");
+        expect(top, rows[i].part);
+    }
 }
 
 CASE(enter_on_a_user_or_a_node_shows_the_jobs_there)

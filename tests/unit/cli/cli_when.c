@@ -159,4 +159,8 @@ TEST(a_bare_span_is_refused_with_what_was_meant)
     int64_t ms = 0;
     assert_int_equal(when_parse("2h", "--begin", NOW_MS, &when_utc, &ms, &err), -EINVAL);
     assert_string_equal(err.hint, "for a time from now, use +2h");
+    assert_int_equal(when_parse("18", "--begin", NOW_MS, &when_utc, &ms, &err), -EINVAL);
+    assert_string_equal(err.hint, "18:00 is a time of day, +18h a time from now");
+    assert_int_equal(when_parse("24", "--begin", NOW_MS, &when_utc, &ms, &err), -EINVAL);
+    assert_string_equal(err.hint, "for a time from now, use +24");
 }

@@ -110,3 +110,14 @@ CASE(a_log_that_was_renamed_is_still_read, f)
     assert_int_equal(tail_read(fd, 0, text), 5);
     assert_string_equal(text, "mine\n");
 }
+
+/* What `mgpu run` shows on a terminal: colours, a title, a cut sequence, and line ends with returns. */
+CASE(a_log_of_a_terminal_is_read_as_its_text, f)
+{
+    static const char log[] =
+        "\033]0;title\atitled\r\n\033[1;31mError:\033[0m x\r\n10%\r20%\r\n\033]2;t\033\\end\r\n\033[3";
+    static const char plain[] = "titled\nError: x\n10%\r20%\nend\n";
+    _cleanup_close_ int fd = open_log(f, log, sizeof(log) - 1);
+    assert_int_equal(tail_read(fd, 0, text), sizeof(plain) - 1);
+    assert_string_equal(text, plain);
+}
