@@ -16,7 +16,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/utc.h"
-#include "cli/options/selector.h"
+#include "cli/options/ask_job.h"
 #include "cli/term/when.h"
 #include "job/after.h"
 #include "job/array.h"
@@ -387,48 +387,6 @@ static int read_flag(
     return error_set(err, -EINVAL, "%s: '%.60s' is not yes or no", what, text);
 }
 
-/* An element that still waits in its array becomes a job of its own, because only jobs have numbers. */
-static int find_element(struct client *client, const char *name, json_t **ret, struct error *err)
-{
-    _cleanup_json_ json_t *found = NULL, *nothing = json_object();
-    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s", name);
-    _cleanup_free_ char *edit = xasprintf("%s/edit", path);
-    int r = client_get(client, path, &found, err);
-    if (r == 0 && field_is_known(found, "array_job"))
-        *ret = take_ptr(found);
-    else if (r == 0)
-        r = client_call(client, "POST", edit, nothing, ret, err);
-    if (r != -EPERM && r != -EACCES)
-        return r;
-    (void)error_set(err, r, "%s has not started, and only its owner can wait for it alone", name);
-    return error_hint(err, "the number before the dot names the whole array");
-}
-
-/* A job by any of its names; its own number even when it is an element of an array. */
-static int find_job(struct client *client, const char *what, char *word, int64_t *ret_id, struct error *err)
-{
-    _cleanup_strings_ struct strings jobs = { 0 };
-    char *words[] = { word };
-    struct selector selector = { 0 };
-    int r = selector_parse(word, &selector, err);
-    if (r == 0 && selector.first != selector.last)
-        return error_set(err, -EINVAL, "%s: '%.60s' is more than one job", what, word);
-    if (r == 0)
-        r = selector_resolve(client, 1, words, &jobs, err);
-    if (r < 0)
-        return error_wrap(err, "%s", what);
-    if (strchr(jobs.items[0], '.') == NULL) {
-        *ret_id = strtoll(jobs.items[0], NULL, 10);
-        return 0;
-    }
-    _cleanup_json_ json_t *job = NULL;
-    r = find_element(client, jobs.items[0], &job, err);
-    if (r < 0)
-        return error_wrap(err, "%s", what);
-    *ret_id = field_integer(job, "id", 0);
-    return 0;
-}
-
 static int read_array(
     struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
 {
@@ -445,6 +403,7 @@ static int read_after(
     struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
 {
     _cleanup_buffer_ struct buffer out = { 0 };
+    _cleanup_strings_ struct strings listed = { 0 };
     _cleanup_free_ char *copy = xstrdup(text);
     const char *separator = strchr(text, '?') != NULL && strchr(text, ',') == NULL ? "?" : ",";
     char *rest = copy;
@@ -458,9 +417,14 @@ static int read_after(
         const char *kind = colon == NULL ? "ok" : colon + 1;
         if (colon != NULL)
             *colon = '\0';
-        int r = find_job(client, what, word, &id, err);
+        bool is_array = false;
+        int r = ask_find_job(client, what, word, &id, &is_array, err);
         if (r < 0)
             return r;
+        _cleanup_free_ char *number = xasprintf("%" PRId64, id);
+        if (is_array && strings_have(&listed, number))
+            continue; // after another element of it
+        strings_add(&listed, number);
         buffer_printf(&out, "%s%" PRId64 ":%s", out.length > 0 ? separator : "", id, kind);
     }
     struct ask_after *jobs = NULL;
