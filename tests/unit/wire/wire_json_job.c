@@ -123,6 +123,21 @@ static void job_on_several_nodes_lists_its_ranks(void **state)
     record_clear(&job_nodes_record, &owner);
 }
 
+static void a_requeued_job_tells_how_many_nodes_its_earlier_attempt_had(void **state)
+{
+    struct fixture *fixture = *state;
+    struct record_list nodes = { 0 };
+    SHOWN("\"earlier\":null");
+    job_nodes_add(&nodes, "gpu1", "boot-1");
+    job_nodes_add(&nodes, "gpu2", "boot-2");
+    ((struct job_node *)nodes.items)[1].log_path = xstrdup("/logs/7.t1.log");
+    const struct job_event requeued = { .type = EVENT_REQUEUED, .attempt = 3, .nodes = nodes };
+    job_make_run(fixture->job)->earlier = job_earlier_new(&requeued, "gpu1", NULL);
+    SHOWN("\"earlier\":{\"attempt\":3,\"ranks\":2}");
+    struct job_nodes owner = { .nodes = nodes };
+    record_clear(&job_nodes_record, &owner);
+}
+
 static void a_queued_job_tells_why_it_waits(void **state)
 {
     SHOWN("{\"id\":42,\"alias\":\"B358D7EB\",\"user\":\"root\",\"uid\":0,\"name\":\"python3\",\"state\":"
@@ -502,6 +517,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_gpu_is_idle_as_long_as_the_least_idle_of_its_jobs, start, stop),
         cmocka_unit_test_setup_teardown(a_node_tells_its_features, start, stop),
         cmocka_unit_test_setup_teardown(job_on_several_nodes_lists_its_ranks, start, stop),
+        cmocka_unit_test_setup_teardown(
+            a_requeued_job_tells_how_many_nodes_its_earlier_attempt_had, start, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
