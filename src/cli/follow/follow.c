@@ -407,6 +407,8 @@ static int advance(struct follow *follow, enum channel channel, bool is_readable
 static bool is_attempt_read(const struct follow *follow)
 {
     const struct stream *log = &follow->channels[CHANNEL_LOG];
+    if (!follow->has_output && follow_is_without_output(follow->job, follow->attempt))
+        return true; // the requests are answered with that of the next one
     bool is_read = follow->out.is_gone || !stream_is_awaited(log);
     bool is_written = !outlet_has_pending(&follow->out) && !outlet_has_pending(&follow->error);
     return is_read && is_written && follow_ranks_are_read(&follow->ranks) &&

@@ -132,6 +132,23 @@ static void a_returned_attempt_waits_and_is_tried_again(void **state)
     assert_int_equal(bench_sent(b, MESSAGE_LAUNCH, 11)->attempt, 2);
 }
 
+/* Nothing has failed, so nothing is waited for. */
+static void an_attempt_that_was_stopped_to_be_requeued_before_it_started_is_tried_again_at_once(void **state)
+{
+    static int asked[12];
+    struct bench *b = *state;
+    for (uint32_t attempt = 1; attempt < 12; attempt++) { // more often than a start may fail
+        const struct sent *launch = attempt == 1 ? launch_one(b) : bench_sent(b, MESSAGE_LAUNCH, 11);
+        assert_int_equal(launch->attempt, attempt);
+        core_requeue(b->core, b->now_ms, b->now_ms, &owner, 11, 0, false, &asked[attempt]);
+        bench_settle(b);
+        assert_int_equal(core_job(b->core, 11)->state, JOB_STOPPING);
+        (void)bench_returned(b, 1, launch);
+        bench_settle(b);
+        assert_int_equal(core_job(b->core, 11)->state, JOB_STARTING);
+    }
+}
+
 static void a_job_that_never_starts_is_given_up(void **state)
 {
     struct bench *b = *state;
@@ -456,6 +473,7 @@ int main(void)
         CASE(an_end_with_a_wrong_token_is_not_believed),
         CASE(an_event_that_could_not_be_read_back_is_recorded_in_part),
         CASE(a_returned_attempt_waits_and_is_tried_again),
+        CASE(an_attempt_that_was_stopped_to_be_requeued_before_it_started_is_tried_again_at_once),
         CASE(a_job_that_never_starts_is_given_up),
         CASE(a_shepherd_that_died_before_the_gate_costs_an_attempt_not_the_job),
         CASE(a_cancel_of_a_starting_job_is_settled_by_the_agent),
