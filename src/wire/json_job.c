@@ -384,6 +384,9 @@ static const struct {
           "on several nodes, for each rank: rank, node, gpus, state, ended_by, exit_code, log, "
           "unreachable_since" },
         .make = make_parts },
+    { { "after_shown", "string|null",
+          "`after`, with elements of arrays by array and index: 41.3:ok; null: it names none" },
+        VIEW(after_shown, STRING) },
     { { "earlier", "object|null",
           "its latest attempt that was requeued and had output: attempt, ranks (on how many nodes it was)" },
         .make = make_earlier },
