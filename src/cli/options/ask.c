@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hostlist.h"
 #include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
@@ -136,6 +137,20 @@ static int read_text(
         return error_set(err, -EINVAL, "%s: the value is empty", what);
     *ret = json_string(text);
     return *ret == NULL ? error_set(err, -EINVAL, "%s: the value is not UTF-8 text", what) : 0;
+}
+
+/* "gpu[1-3],big" with all names. */
+static int read_node_names(
+    struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
+{
+    _cleanup_strings_ struct strings names = { 0 };
+    _cleanup_buffer_ struct buffer out = { 0 };
+    int r = hostlist_expand_once(text, &names, err);
+    if (r < 0)
+        return error_wrap(err, "%s", what);
+    for (size_t i = 0; i < names.count; i++)
+        buffer_printf(&out, "%s%s", i > 0 ? "," : "", names.items[i]);
+    return read_text(client, what, buffer_text(&out), ret, err);
 }
 
 /* One that commands would take for a number, a range or the newest job could not be used instead of them. */
@@ -463,6 +478,8 @@ static const struct ask_key forms[] = {
     { "retry_oom", NULL, "FACTOR[,max=SIZE]", NULL, read_retry_oom },
     { "notify", NULL, "TARGET", NULL, read_notify },
     { "notify_on", NULL, "EVENTS", NULL, read_notify_on },
+    { "nodelist", NULL, "NODE[,NODE]", NULL, read_node_names },
+    { "exclude", NULL, "NODE[,NODE]", NULL, read_node_names },
     { "slurm", NULL, NULL, NULL, NULL },       // by the commands of Slurm
     { "adopted_pid", NULL, NULL, NULL, NULL }, // these three: by adopt
     { "adopted_start", NULL, NULL, NULL, NULL },

@@ -407,6 +407,17 @@ static void the_cheapest_change_is_told(void **state)
     why_clear(&why);
 }
 
+static void all_gpus_of_a_change_are_named(void **state)
+{
+    struct scene *scene = *state;
+    struct why why;
+    scene_add(scene, 2, 600);
+    uint64_t job = scene_add(scene, 3, 600);
+    why_explain(scene->sched, scene->now_ms, job, NULL, &why);
+    assert_string_equal(why.change, "-g 2 would start now, on n0:2,3");
+    why_clear(&why);
+}
+
 /* 1 CPU and 1 GiB of the node's 64 CPUs and memory are those of a job that runs without its GPU. */
 static void what_jobs_keep_that_started_early_is_named(void **state)
 {
@@ -676,6 +687,7 @@ int main(void)
         CASE(the_latest_start_does_not_rest_on_a_limit_that_is_none),
         CASE(a_begin_time_is_the_likely_start),
         CASE(the_cheapest_change_is_told),
+        CASE(all_gpus_of_a_change_are_named),
         CASE(a_job_that_does_not_exist_yet_can_be_asked_about),
         CASE(what_jobs_keep_that_started_early_is_named),
         CASE(what_they_keep_is_not_named_when_something_else_is_missing),
