@@ -280,7 +280,8 @@ TEXT(dependency)
     static const char *const kinds[][2] = { { "ok", "afterok" }, { "any", "afterany" },
         { "fail", "afternotok" }, { "start", "after" }, { "corr", "aftercorr" } };
     _cleanup_buffer_ struct buffer out = { 0 };
-    const char *after = field_text(job, "after");
+    const char *shown = field_text(job, "after_shown"),
+               *after = shown != NULL ? shown : field_text(job, "after");
     _cleanup_free_ char *copy = after != NULL && is_waiting(job) ? xstrdup(after) : NULL;
     const char *separator = copy != NULL && strchr(copy, '?') != NULL ? "?" : ",";
     char *rest = copy;
@@ -291,6 +292,8 @@ TEXT(dependency)
         int64_t delay_ms = 0;
         if (colon != NULL)
             *colon = '\0';
+        if (strchr(one, '.') != NULL)
+            *strchr(one, '.') = '_';
         if (plus != NULL && parse_duration(plus + 1, "", &delay_ms, NULL) == 0)
             *plus = '\0';
         _cleanup_free_ char *minutes =

@@ -148,6 +148,17 @@ static char *next_word(char **rest)
     return word;
 }
 
+/* True for a word of the list, with the blanks around it. */
+static bool has_whole(const char *list, const char *text)
+{
+    size_t length = strlen(text);
+    for (const char *word = list; word != NULL;
+         word = strchr(word, ',') != NULL ? strchr(word, ',') + 1 : NULL)
+        if (strcspn(word, ",") == length && strncmp(word, text, length) == 0)
+            return true;
+    return false;
+}
+
 bool slurm_list_has(const char *list, const char *text)
 {
     _cleanup_free_ char *copy = xstrdup(list);
@@ -155,7 +166,7 @@ bool slurm_list_has(const char *list, const char *text)
     for (char *word = NULL; text != NULL && (word = next_word(&rest)) != NULL;)
         if (strcmp(word, text) == 0)
             return true;
-    return false;
+    return text != NULL && has_whole(list, text);
 }
 
 static bool has_node(const json_t *job, const char *name)

@@ -361,6 +361,7 @@ int slurm_job_test(struct slurm_job *job, json_t *command, const char *script, s
     _cleanup_json_ json_t *request = NULL, *why = NULL, *taken = command;
     unsigned left_out = 0;
     job->call.options = &job->submit;
+    job->submit.is_dry = job->call.client.is_quiet = true;
     int r = submit_request(&job->call, taken, &request, &left_out, err);
     job->call.options = NULL;
     if (r < 0)

@@ -83,6 +83,18 @@ static int check_texts(const struct job_ask *ask, struct error *err)
     return r;
 }
 
+/* Such a name is that of no node: an exclusion would have no effect. */
+static int check_nodes(const struct job_ask *ask, struct error *err)
+{
+    const char *const lists[][2] = { { "nodelist", ask->nodelist }, { "exclude", ask->exclude } };
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+        if (lists[i][1] != NULL && strpbrk(lists[i][1], "[]") != NULL) {
+            (void)error_set(err, -EINVAL, "%s: '%.60s' is not a list of nodes", lists[i][0], lists[i][1]);
+            return error_hint(err, "write all names, separated by commas: n1,n2");
+        }
+    return 0;
+}
+
 static int refuse_memory(uint64_t memory, struct error *err)
 {
     char asked[32], least[32];
@@ -242,6 +254,8 @@ static int check_rules(const struct job_ask *ask, struct error *err)
 int job_ask_validate(const struct job_ask *ask, struct error *err)
 {
     int r = check_texts(ask, err);
+    if (r == 0)
+        r = check_nodes(ask, err);
     if (r == 0)
         r = check_numbers(ask, err);
     if (r == 0)

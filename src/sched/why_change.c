@@ -17,18 +17,32 @@
 struct trial {
     uint64_t wanted;
     bool is_started;
-    struct alloc_gpu gpu; // the first it got
-    bool has_gpu;
+    const struct cluster *cluster;
+    char where[80]; // the GPUs that it got: "n1:0,1 n2:0"; empty: none
 };
+
+static void name_gpus(struct trial *trial, const struct allocation *allocation)
+{
+    size_t used = 0, size = sizeof(trial->where);
+    for (size_t i = 0; i < allocation->n_gpus && used < size; i++) {
+        const struct alloc_gpu *gpu = &allocation->gpus[i];
+        const struct cluster_node *node = &trial->cluster->nodes[gpu->node];
+        bool is_same = i > 0 && allocation->gpus[i - 1].node == gpu->node;
+        int length = is_same ? snprintf(trial->where + used, size - used, ",%u", node->gpus[gpu->gpu].index)
+                             : snprintf(trial->where + used, size - used, "%s%s:%u", i > 0 ? " " : "",
+                                   node->name, node->gpus[gpu->gpu].index);
+        used += length > 0 ? (size_t)length : 0;
+    }
+    if (used >= size)
+        (void)snprintf(trial->where + size - 4, 4, "...");
+}
 
 static uint64_t note(void *arg, uint64_t job, const struct allocation *allocation)
 {
     struct trial *trial = arg;
     if (job == trial->wanted) {
         trial->is_started = true;
-        trial->has_gpu = allocation->n_gpus > 0;
-        if (trial->has_gpu)
-            trial->gpu = allocation->gpus[0];
+        name_gpus(trial, allocation);
     }
     return job | UINT64_C(1) << 63;
 }
@@ -47,7 +61,7 @@ struct trials {
 
 static void trials_begin(struct trials *trials, const struct sched *sched, uint64_t id)
 {
-    *trials = (struct trials){ .sched = sched, .trial.wanted = id };
+    *trials = (struct trials){ .sched = sched, .trial.wanted = id, .trial.cluster = &sched->cluster };
     struct sched_callbacks callbacks = { .arg = &trials->trial, .start = note, .preempt = ignore };
     trials->copying = sched_fork_begin(sched, sched->now_ms, FORECAST_JOBS, id, &callbacks);
 }
@@ -76,16 +90,10 @@ static bool starts_with(struct trials *trials, const struct class_key *key)
     return trials->trial.is_started;
 }
 
-static void describe_change(
-    const struct sched *sched, const struct trial *trial, const char *change, struct why *why)
+static void describe_change(const struct trial *trial, const char *change, struct why *why)
 {
-    if (trial->has_gpu) {
-        const struct cluster_node *node = &sched->cluster.nodes[trial->gpu.node];
-        (void)snprintf(why->change, sizeof(why->change), "%s would start now, on %s:%u", change, node->name,
-            node->gpus[trial->gpu.gpu].index);
-    } else {
-        (void)snprintf(why->change, sizeof(why->change), "%s would start now", change);
-    }
+    (void)snprintf(why->change, sizeof(why->change), "%s would start now%s%s", change,
+        trial->where[0] != '\0' ? ", on " : "", trial->where);
     why->has_change = true;
 }
 
@@ -95,7 +103,7 @@ static bool try_change(
 {
     if (!starts_with(trials, key))
         return false;
-    describe_change(trials->sched, &trials->trial, change, why);
+    describe_change(&trials->trial, change, why);
     why->changed = *key;
     request_copy(&why->changed.request, &key->request);
     return true;
@@ -292,7 +300,7 @@ void why_end(struct why_run *run, struct why *ret)
 static void explain_dry_run(
     struct sched *sched, int64_t now_ms, const struct sched_job_spec *spec, struct why *ret)
 {
-    struct trial trial = { .wanted = DRY_RUN };
+    struct trial trial = { .wanted = DRY_RUN, .cluster = &sched->cluster };
     struct sched_callbacks callbacks = { .arg = &trial, .start = note, .preempt = ignore };
     struct sched *copy = sched_fork(sched, now_ms, FORECAST_JOBS, 0, &callbacks);
     struct sched_job_spec wanted = *spec;

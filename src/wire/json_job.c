@@ -188,6 +188,14 @@ static json_t *make_parts(const struct json_job_view *view)
     return json_ranks_write(view->job, view->ranks);
 }
 
+static json_t *make_earlier(const struct json_job_view *view)
+{
+    const struct job_earlier *earlier = job_run(view->job)->earlier;
+    return earlier == NULL ? json_null()
+                           : json_pack("{s:I,s:I}", "attempt", (json_int_t)earlier->attempt, "ranks",
+                                 (json_int_t)earlier->ranks.count);
+}
+
 static json_t *make_wait_seconds(const struct json_job_view *view)
 {
     const struct job *job = view->job;
@@ -376,6 +384,12 @@ static const struct {
           "on several nodes, for each rank: rank, node, gpus, state, ended_by, exit_code, log, "
           "unreachable_since" },
         .make = make_parts },
+    { { "after_shown", "string|null",
+          "`after`, with elements of arrays by array and index: 41.3:ok; null: it names none" },
+        VIEW(after_shown, STRING) },
+    { { "earlier", "object|null",
+          "its latest attempt that was requeued and had output: attempt, ranks (on how many nodes it was)" },
+        .make = make_earlier },
     { { "submitted_at", "string", "RFC 3339, UTC" }, JOB(submitted_ms, TIME) },
     { { "started_at", "string|null", "start of the command" }, JOB(started_ms, TIME) },
     { { "ended_at", "string|null", "end of the job" }, JOB(ended_ms, TIME), .when = is_over },

@@ -37,6 +37,7 @@ struct json_job_view {
     const struct json_rank *ranks; // of an active attempt on several nodes, in order of rank; else NULL
     int64_t unreachable_ms;        // its node has been unreachable since; 0: reachable
     int64_t idle_ms;               // how long all its GPUs have been unused; 0: in use or unknown
+    const char *after_shown;       // its dependencies, with elements of arrays as 41.3; NULL: as requested
     bool is_sparse;                // omit members that are null
 };
 

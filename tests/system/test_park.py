@@ -439,6 +439,29 @@ def test_a_parked_job_is_suspended_in_the_words_of_slurm(make_instance, cuda, pl
     assert 2 <= suspended() <= 3 + done['parked_seconds'], (suspended(), done['parked_seconds'])
 
 
+@pytest.mark.parametrize('command', ['continue', 'resume', 'signal'])
+def test_a_parked_job_that_is_continued_returns(make_instance, cuda, place, command):
+    """Slurm's commands show it as suspended. One that is suspended as well continues first, and is still parked."""
+    instance = make_instance(gpus='sim:1x24G', arguments=cuda.arguments)
+    commands = slurm.Slurm(instance, place)
+    job = start_work(instance, cuda)
+
+    def continues():
+        return {'continue': lambda: instance.mgpu('continue', job), 'resume': lambda: commands.run('scontrol', 'resume', job),
+                'signal': lambda: instance.mgpu('signal', job, 'CONT')}[command]()
+    park(instance, job)
+    instance.mgpu('suspend', job, check=True)
+    assert continues().code == 0 and phase(instance, job) == 'parked' and instance.job(job)['suspended_at'] is None
+    other = instance.submit('-g', '1', '--', 'sleep', '1000')
+    instance.wait(other, 'running')
+    assert continues().code == 0 and phase(instance, job) == 'waiting'
+    refused = continues()
+    assert refused.code != 0 and (command == 'resume' or f'job {job} returns as soon as its GPUs are free' in refused.err), refused
+    instance.mgpu('cancel', other, check=True)
+    await_phase(instance, job, None)
+    goes_on(cuda)
+
+
 def test_a_job_without_gpus_is_refused_at_once(make_instance, cuda):
     instance = make_instance(gpus='sim:1x24G', arguments=cuda.arguments)
     without = instance.submit('-g', '0', '--', 'sleep', '1000')

@@ -102,6 +102,13 @@ def test_a_request_that_its_partition_cannot_serve_is_refused(box, words, said):
 def test_lists_of_nodes_say_where_a_job_runs(box):
     assert box.wait(box.submit('--nodelist', 'n2', '--', 'true'))['node'] == 'n2'
     assert box.wait(box.submit('--exclude', 'n1', '--', 'true'))['node'] == 'n2'
+    brackets = box.submit('--hold', '--nodelist', 'n[1-2]', '--exclude', 'n[1,7]', '--', 'true')
+    assert (box.job(brackets)['nodelist'], box.job(brackets)['exclude']) == ('n1,n2', 'n1,n7')
+    box.mgpu('edit', brackets, 'exclude=n[2,2]', check=True)
+    box.mgpu('release', brackets, check=True)
+    assert box.wait(brackets)['node'] == 'n1'
+    answer = box.api('POST', '/jobs', {'command': ['true'], 'exclude': 'n[1-2]'})
+    assert answer.status == 400 and "exclude: 'n[1-2]' is not a list of nodes" in answer.json['detail'], answer
     assert box.wait(box.submit('--nodelist', 'n1,n2', '--exclude', 'n2', '-g', '0', '--', 'true'))['node'] == 'n1'
     wide = box.wait(box.submit('--nodelist', 'n1,n2', '-N', '2', '-g', '2', '--', 'true'))
     assert [rank['node'] for rank in wide['ranks']] == ['n1', 'n2']

@@ -347,6 +347,9 @@ def test_a_job_after_a_waiting_element_waits_for_that_one_alone(box, after, kind
     else:
         job = box.submit('-g', '0', '-A', after.format(array), '--', 'true')
     assert f'{array}:' not in box.job(job)['after'] and kind in box.job(job)['after']
+    named = box.job(job)['after_shown']
+    assert all(f'{array}.{index}:' in named for index in (1, 2, 3) if f'.{index}' in after), named
+    assert named in box.mgpu('show', job, check=True).out
     assert box.job(job)['state'] == 'queued'
     for index in (1, 2):
         if f'.{index}' in after:

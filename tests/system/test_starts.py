@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 
+import pytest
+
 import harness
 
 CPU = ('-g', '0', '-c', '0.1')
@@ -61,3 +63,21 @@ def test_attempts_that_start_still_count_after_a_restart(make_instance, gate):
     gate.open(3)
     for job in jobs:
         assert box.wait(job)['exit_code'] == 0
+
+
+@pytest.mark.parametrize('cause', ['requeue', 'preemption'])
+def test_a_job_stopped_before_it_started_starts_again_at_once_and_is_shown_once(make_instance, cause):
+    """Its start has not failed, so there is nothing to wait for; and the output of its next attempt is not also that of this one."""
+    box = make_instance(gpus='sim:1x8G', arguments=('--node-timeout', '5m'))
+    with stopped(box):
+        run = box.popen('run', '-q', '-g', '1', '--preemptible', '--', 'sh', '-c', 'echo attempt $MGPU_ATTEMPT')
+        job = box.await_news(lambda: next((job['id'] for job in box.api('GET', '/jobs?state=starting').json['jobs']), None))
+        if cause == 'preemption':
+            box.submit('-g', '1', '--', 'true')
+        else:
+            box.mgpu('requeue', job, check=True)
+        assert box.job(job)['state'] == 'stopping'
+    out, err = run.communicate(timeout=harness.DEADLINE_S)
+    assert (run.returncode, out.decode(), err.decode()) == (0, 'attempt 2\n', '')
+    returned = next(event for event in box.job(job, user=box.client)['events'] if event['type'] == 'returned')
+    assert returned['not_before'] == returned['at'], returned

@@ -959,6 +959,13 @@ def test_what_was_probably_meant_is_said(box, words, sentence, hint):
     assert done.code in (2, 3) and sentence in done.err and f'hint: {hint}' in done.err and done.out == '', done
 
 
+@pytest.mark.parametrize('options, is_late', [(('-t', '30s', '--signal', 'USR1'), True), (('-t', '90s', '--signal', 'USR1'), False),
+                                              (('-t', '10s', '--signal', 'USR1@10'), True), (('-t', '10s', '--signal', 'USR1@9'), False)])
+def test_a_signal_that_is_due_before_its_job_begins_is_warned_of(box, options, is_late):
+    done = box.mgpu('submit', '--hold', *options, '--', 'true', check=True)
+    assert ('before the time limit of' in done.err) == is_late, done
+
+
 def test_a_begin_time_that_has_passed_is_said(box):
     past = '2020-01-01T00:00:00Z'
     done = box.mgpu('submit', '-g', '0', '--begin', past, '--', 'true', check=True)

@@ -86,6 +86,7 @@ def test_the_output_of_each_part_of_a_requeued_attempt_is_known_after_a_restart(
         node.await_up()
     for rank in (0, 1):
         assert box.mgpu('logs', job, '--rank', rank, check=True).out == f'1 of {rank}\n'
+    assert sorted(box.mgpu('logs', job, check=True).out.splitlines()) == ['0: 1 of 0', '1: 1 of 1']
     beyond = box.api('GET', f'/jobs/{job}/log?rank=2')
     assert (beyond.status, beyond.json['detail']) == (404, f'job {job} has no output of rank 2 in attempt 1')
     box.mgpu('release', job, check=True)
@@ -94,7 +95,8 @@ def test_the_output_of_each_part_of_a_requeued_attempt_is_known_after_a_restart(
         assert box.api('GET', f'/jobs/{job}/log?rank=1&attempt={attempt}').body == f'{attempt} of 1\n'.encode()
 
 
-def test_run_shows_all_parts_of_an_attempt_that_was_over_at_once(cluster, place):
+@pytest.mark.parametrize('nodes', [('-N', '2', '--gpus-per-node', '1'), ('-g', '8')], ids=['asked', 'needed'])
+def test_run_shows_all_parts_of_an_attempt_that_was_over_at_once(cluster, place, nodes):
     """The parts wait for each other's output: the first that fails ends the others."""
     os.mkdir(f'{place}/said')
     os.chmod(f'{place}/said', 0o777)
@@ -102,7 +104,7 @@ def test_run_shows_all_parts_of_an_attempt_that_was_over_at_once(cluster, place)
     program = (f'echo $MGPU_ATTEMPT; : > {said}.$MGPU_NODE_RANK; until [ -e {said}.0 ] && [ -e {said}.1 ]; do :; done; '
                'test $MGPU_ATTEMPT != 1 || exit 9')
     for _ in range(8):
-        done = cluster.box.mgpu('run', '-q', '-N', '2', '--gpus-per-node', '1', '--retry', '1', '--retry-on', '9', 'sh', '-c', program)
+        done = cluster.box.mgpu('run', '-q', *nodes, '--retry', '1', '--retry-on', '9', 'sh', '-c', program)
         assert (done.code, sorted(done.out.splitlines())) == (0, ['0: 1', '0: 2', '1: 1', '1: 2']), done
 
 

@@ -16,6 +16,7 @@
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/submit/slurm_moment.h"
+#include "compat/slurm/control/scontrol_hostlist.h"
 #include "compat/slurm/control/scontrol_update.h"
 #include "compat/slurm/fields.h"
 #include "compat/slurm/jobs.h"
@@ -380,24 +381,6 @@ static int show_hostnames(const char *list, struct error *err)
     return 0;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static int show_hostlist(const char *list, bool is_sorted, struct error *err)
-{
-    _cleanup_strings_ struct strings names = { 0 };
-    int r = list == NULL ? -EINVAL : hostlist_expand(list, &names, err);
-    if (r < 0)
-        return error_set(err, r, "Invalid hostlist: %.200s", list != NULL ? list : "(null)");
-    if (is_sorted && names.count > 0)
-        qsort(names.items, names.count, sizeof(names.items[0]), by_name);
-    _cleanup_free_ char *text = hostlist_compress(&names);
-    (void)puts(text);
-    return 0;
-}
-
 static bool is_word(const char *word, const char *name, size_t least)
 {
     return strlen(word) >= least && strncasecmp(word, name, strlen(word)) == 0;
@@ -422,7 +405,7 @@ int scontrol_show(struct client *client, const char *word, const char *name, con
     if (is_word(entity, "hostnames", 5))
         return show_hostnames(name, err);
     if (is_word(entity, "hostlistsorted", 5))
-        return show_hostlist(name, strlen(entity) > strlen("hostlist"), err);
+        return scontrol_hostlist(name, strlen(entity) > strlen("hostlist"), err);
     if (is_word(entity, "steps", 2))
         return show_steps(client, name, form, err);
     if (is_word(entity, "licenses", 3)) {

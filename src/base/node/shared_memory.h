@@ -2,6 +2,7 @@
 /* Finds shared memory that no process uses any more: files in /dev/shm, and System V segments. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,6 +26,10 @@ struct shared_memory {
  */
 size_t shared_memory_find(uint32_t uid, int64_t since_ms, struct shared_memory ret[SHARED_MEMORY_MAX]);
 
-/* The same, in another folder than /dev/shm and with another table than /proc/sysvipc/shm. */
+/* False if there is certainly no such segment. */
+bool shared_memory_may_have_segments(uint32_t uid, int64_t since_ms);
+
+/* The same, in another folder than /dev/shm and with another table than /proc/sysvipc/shm; NULL: no segments.
+ */
 size_t shared_memory_find_in(const char *folder, const char *segments, uint32_t uid, int64_t since_ms,
     struct shared_memory ret[SHARED_MEMORY_MAX]);

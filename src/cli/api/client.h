@@ -35,10 +35,11 @@ struct client {
     char *leader;             // where a standby referred to; NULL: nowhere
     int64_t age_ms;           // of the last answer of a standby; -1: none has answered
     int64_t timeout_ms;       // after mgpud was reached: time for retries when it becomes unreachable
+    bool is_dry;              // --dry-run: the caller only asks, and changes nothing
     bool is_impatient;        // an mgpud that may be restarting is not waited for
     bool is_short;            // the last attempt to connect lacked a descriptor
     bool has_printed_wait;    // the wait was reported
-    bool is_quiet;            // a second mgpud that answers is not named
+    bool is_quiet;            // no notes are printed
 };
 
 /* From now on, the client neither waits for an mgpud that is restarting nor repeats a request. */

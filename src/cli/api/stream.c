@@ -163,6 +163,19 @@ int stream_advance(struct stream *stream, bool is_readable, struct error *err)
     return client_is_loss(r) && !is_first ? plan_retry(stream, r, err) : r;
 }
 
+bool stream_hurry(struct stream *stream)
+{
+    if (stream->state != STREAM_AWAY)
+        return false;
+    stream->retry_ms = clock_boot_ms();
+    return true;
+}
+
+bool stream_is_awaited(const struct stream *stream)
+{
+    return stream->state == STREAM_OPEN || (stream->state == STREAM_AWAY && stream->lost_ms == 0);
+}
+
 int stream_fd(const struct stream *stream)
 {
     return stream->state == STREAM_OPEN ? http_client_fd(stream->http) : -1;

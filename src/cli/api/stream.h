@@ -50,6 +50,13 @@ void stream_start(struct stream *stream, struct client *client, const char *path
  */
 int stream_advance(struct stream *stream, bool is_readable, struct error *err);
 
+/* Sends a request that waits for its time at the next advance. False: there is none. */
+bool stream_hurry(struct stream *stream);
+
+/* True if the answer is incomplete, or the request has yet to be sent; false if it is repeated because it
+ * could not be answered. */
+bool stream_is_awaited(const struct stream *stream);
+
 /* The descriptor to poll for reading, -1 if none. */
 int stream_fd(const struct stream *stream);
 

@@ -47,6 +47,11 @@ int timeouts_left_ms(const struct timeouts *timeouts)
     return first <= now ? 0 : first - now > INT32_MAX ? INT32_MAX : (int)(first - now);
 }
 
+int timeouts_earlier(int a_ms, int b_ms)
+{
+    return a_ms < 0 || (b_ms >= 0 && b_ms < a_ms) ? b_ms : a_ms;
+}
+
 int timeouts_check(const struct timeouts *timeouts, struct error *err)
 {
     int64_t now = clock_boot_ms();

@@ -22,5 +22,8 @@ void timeouts_note_received(struct timeouts *timeouts);
 /* Milliseconds until timeouts_check is due, -1 for never. */
 int timeouts_left_ms(const struct timeouts *timeouts);
 
+/* The earlier of two such times. */
+int timeouts_earlier(int a_ms, int b_ms);
+
 /* -ETIME with the timeout that was reached, else 0. */
 int timeouts_check(const struct timeouts *timeouts, struct error *err);

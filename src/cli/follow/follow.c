@@ -104,14 +104,16 @@ static int take_first(void *target, const void *bytes, size_t length)
 static void listen_to_errors(struct follow *follow)
 {
     bool is_split = json_is_true(json_object_get(follow->job, "split_log"));
+    size_t count = follow_ranks_count(follow->job, follow->attempt);
     if (is_split && !follow->options->is_until_start && !follow->error.is_gone)
-        follow_ranks_open(&follow->errors, follow_ranks_count(follow->job), take_errors, follow);
+        follow_ranks_open(&follow->errors, count, take_errors, follow);
 }
 
 static void listen_to_ranks(struct follow *follow)
 {
+    size_t count = follow_ranks_count(follow->job, follow->attempt);
     if (!follow->options->is_until_start)
-        follow_ranks_open(&follow->ranks, follow_ranks_count(follow->job), take_output, follow);
+        follow_ranks_open(&follow->ranks, count, take_output, follow);
     listen_to_errors(follow);
 }
 
@@ -281,6 +283,7 @@ static int on_watch(struct follow *follow, struct error *err)
                    (field_is(job, "state", "queued") || attempt > follow->attempt);
     if (is_next || follow_requeues(job) > follow->requeues) { // an attempt may be short
         follow->phase = FOLLOW_BETWEEN;
+        stream_hurry(&follow->channels[CHANNEL_LOG]);
         listen_to_ranks(follow); // unless that was done while it ran
         return 0;
     }
@@ -324,12 +327,13 @@ static bool is_log_at_its_end(const struct follow *follow, bool is_absent)
 static int on_log(struct follow *follow, struct error *err)
 {
     unsigned status = stream_answer(&follow->channels[CHANNEL_LOG])->status;
-    if (follow->phase == FOLLOW_BETWEEN)
-        return labelled_flush(&follow->first);
     bool is_absent = status == 404 || status == 416;
+    bool is_early = follow->phase == FOLLOW_BETWEEN && is_absent && follow->log_reasks++ == 0;
+    if (follow->phase == FOLLOW_BETWEEN && !is_early)
+        return labelled_flush(&follow->first);
     bool is_busy = status == 429; // a user may read this many logs at once; the request is repeated
-    if (is_busy && (follow->phase != FOLLOW_DONE || ++follow->log_reasks <= LOG_REASKS_MAX)) {
-        listen_to_log(follow, LOG_BUSY_MS);
+    if (is_early || (is_busy && (follow->phase != FOLLOW_DONE || ++follow->log_reasks <= LOG_REASKS_MAX))) {
+        listen_to_log(follow, is_early ? 0 : LOG_BUSY_MS);
         return 0;
     }
     if (status != 200 && status != 206 && !is_absent)
@@ -359,13 +363,11 @@ static int on_cancel(struct follow *follow, struct error *err)
 static int on_news(struct follow *follow, struct error *err)
 {
     const struct http_answer *answer = stream_answer(&follow->channels[CHANNEL_NEWS]);
-    json_t *job = answer->status == 200
-                      ? json_loadb((const char *)answer->body.bytes, answer->body.length, 0, NULL)
-                      : NULL;
-    if (job != NULL && follow->phase == FOLLOW_QUEUED)
+    json_t *job = NULL;
+    if (answer->status == 200 && follow->phase == FOLLOW_QUEUED)
+        job = json_loadb((const char *)answer->body.bytes, answer->body.length, 0, NULL);
+    if (job != NULL)
         set_job(follow, job);
-    else
-        json_decref(job);
     return 0;
 }
 
@@ -401,11 +403,13 @@ static int advance(struct follow *follow, enum channel channel, bool is_readable
     return 0;
 }
 
-/* All output of the ended attempt was received, or is about to be requested again. */
+/* All output of the ended attempt was received, or cannot be for now. */
 static bool is_attempt_read(const struct follow *follow)
 {
     const struct stream *log = &follow->channels[CHANNEL_LOG];
-    bool is_read = log->state != STREAM_OPEN || follow->out.is_gone;
+    if (!follow->has_output && follow_is_without_output(follow->job, follow->attempt))
+        return true; // the requests are answered with that of the next one
+    bool is_read = follow->out.is_gone || !stream_is_awaited(log);
     bool is_written = !outlet_has_pending(&follow->out) && !outlet_has_pending(&follow->error);
     return is_read && is_written && follow_ranks_are_read(&follow->ranks) &&
            follow_ranks_are_read(&follow->errors);
@@ -449,16 +453,12 @@ static bool is_over(const struct follow *follow)
     return follow->is_abandoned || (follow->phase == FOLLOW_DONE && is_log_over && are_errors_over);
 }
 
-static int least(int a, int b)
-{
-    return a < 0 ? b : b < 0 ? a : a < b ? a : b;
-}
-
 /* One turn: waits for events and lets each log handle its own. */
 static int turn(struct follow *follow, int signal_fd, struct error *err)
 {
     bool has_output = outlet_has_pending(&follow->out), has_errors = outlet_has_pending(&follow->error);
-    int wait_ms = least(waiting_line_wait_ms(&follow->line), timeouts_left_ms(follow->options->timeouts));
+    int wait_ms =
+        timeouts_earlier(waiting_line_wait_ms(&follow->line), timeouts_left_ms(follow->options->timeouts));
     struct pollfd fds[OTHERS + 2 * FOLLOW_RANKS_MAX] = {
         [CHANNELS] = { .fd = signal_fd, .events = POLLIN },
         [CHANNELS + 1] = { .fd = has_output ? STDOUT_FILENO : -1, .events = POLLOUT },
@@ -468,13 +468,13 @@ static int turn(struct follow *follow, int signal_fd, struct error *err)
     for (size_t i = 0; i < CHANNELS; i++) {
         bool is_held = i == CHANNEL_LOG && (has_output || may_become_wide(follow));
         fds[i] = (struct pollfd){ .fd = is_held ? -1 : stream_fd(&follow->channels[i]), .events = POLLIN };
-        wait_ms = least(wait_ms, stream_wait_ms(&follow->channels[i]));
+        wait_ms = timeouts_earlier(wait_ms, stream_wait_ms(&follow->channels[i]));
     }
     struct pollfd *rank_fds = &fds[OTHERS], *error_fds = rank_fds + follow->ranks.count;
     size_t count = OTHERS + follow->ranks.count + follow->errors.count;
-    wait_ms = least(wait_ms, follow_ranks_poll(&follow->ranks, has_output, rank_fds));
-    wait_ms =
-        least(wait_ms, follow_ranks_poll(&follow->errors, has_errors || may_become_wide(follow), error_fds));
+    wait_ms = timeouts_earlier(wait_ms, follow_ranks_poll(&follow->ranks, has_output, rank_fds));
+    wait_ms = timeouts_earlier(
+        wait_ms, follow_ranks_poll(&follow->errors, has_errors || may_become_wide(follow), error_fds));
     if (poll(fds, count, wait_ms) < 0 && errno != EINTR)
         return error_set_errno(err, -errno, "cannot wait");
     if (fds[CHANNELS].revents != 0)

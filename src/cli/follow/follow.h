@@ -42,3 +42,6 @@ void follow_show_why(struct call *call, const json_t *job, const struct screen *
 /* Reports that the job was requeued, and why, if the server provides the reason. */
 void follow_say_requeued(struct call *call, uint64_t id);
 int64_t follow_requeues(const json_t *job); // how many of its attempts were requeued
+
+/* True if this attempt, which was requeued, is certainly without output, because it did not start. */
+bool follow_is_without_output(const json_t *job, int64_t attempt);

@@ -9,6 +9,7 @@
 #include "base/json/field.h"
 #include "base/memory.h"
 #include "base/strings.h"
+#include "cli/api/timeouts.h"
 #include "job/slurm.h"
 
 #define REASK_MS 250
@@ -32,8 +33,9 @@ static void ask(struct follow_ranks *ranks, struct rank_log *log, int delay_ms)
     log->stream.retry_ms = delay_ms > 0 ? clock_boot_ms() + delay_ms : 0;
 }
 
-size_t follow_ranks_count(const json_t *job)
+size_t follow_ranks_count(const json_t *job, int64_t attempt)
 {
+    const json_t *earlier = json_object_get(job, "earlier");
     _cleanup_strings_ struct strings notes = { 0 };
     size_t index = 0, count = json_array_size(json_object_get(job, "ranks"));
     const json_t *note = NULL;
@@ -41,6 +43,8 @@ size_t follow_ranks_count(const json_t *job)
         strings_add(&notes, json_string_value(note));
     if (slurm_is_on_first(&notes))
         return 1;
+    if (earlier != NULL && field_integer(earlier, "attempt", 0) == attempt)
+        return (size_t)field_integer(earlier, "ranks", 1);
     return count > 0 ? count : (size_t)field_integer(job, "nodes", 1);
 }
 
@@ -71,7 +75,7 @@ int follow_ranks_poll(const struct follow_ranks *ranks, bool is_held, struct pol
         bool is_closed = is_held || log->is_over;
         fds[i] = (struct pollfd){ .fd = is_closed ? -1 : stream_fd(&log->stream), .events = POLLIN };
         int here = log->is_over ? -1 : stream_wait_ms(&log->stream);
-        wait_ms = here >= 0 && (wait_ms < 0 || here < wait_ms) ? here : wait_ms;
+        wait_ms = timeouts_earlier(wait_ms, here);
     }
     return wait_ms;
 }
@@ -97,10 +101,8 @@ static int on_complete(struct follow_ranks *ranks, struct rank_log *log, bool is
 /* The request waits because the last answer ended before the job was known to have ended: it is due now. */
 static void hurry(struct rank_log *log)
 {
-    if (log->is_last || log->is_over || log->stream.state != STREAM_AWAY)
-        return;
-    log->is_last = true;
-    log->stream.retry_ms = clock_boot_ms();
+    if (!log->is_last && !log->is_over)
+        log->is_last = stream_hurry(&log->stream);
 }
 
 int follow_ranks_advance(
@@ -127,16 +129,10 @@ bool follow_ranks_are_over(const struct follow_ranks *ranks)
     return true;
 }
 
-/* It was never asked for, or its answer is not complete. */
-static bool is_awaited(const struct stream *stream)
-{
-    return stream->state == STREAM_OPEN || (stream->state == STREAM_AWAY && stream->asked_ms == 0);
-}
-
 bool follow_ranks_are_read(const struct follow_ranks *ranks)
 {
     for (size_t i = 0; i < ranks->count; i++)
-        if (!ranks->items[i].is_over && is_awaited(&ranks->items[i].stream))
+        if (!ranks->items[i].is_over && stream_is_awaited(&ranks->items[i].stream))
             return false;
     return true;
 }

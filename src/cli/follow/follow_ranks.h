@@ -36,8 +36,9 @@ struct follow_ranks {
     size_t count;
 };
 
-/* On how many nodes the job has output: as many as it has, or will have if it requested a number. */
-size_t follow_ranks_count(const json_t *job);
+/* On how many nodes this attempt of the job has output: as many as it has, or will have if the job requested
+ * a number; or had, if it was requeued. */
+size_t follow_ranks_count(const json_t *job, int64_t attempt);
 
 /* Starts following those of the ranks below `count` that it does not follow yet. Their output is passed to
  * `put`, in lines with a label if there are several. */

@@ -87,6 +87,12 @@ int64_t follow_requeues(const json_t *job)
     return field_integer(job, "preemptions", 0) + field_integer(job, "restarts", 0);
 }
 
+bool follow_is_without_output(const json_t *job, int64_t attempt)
+{
+    const json_t *earlier = json_object_get(job, "earlier");
+    return earlier != NULL && field_integer(earlier, "attempt", 0) != attempt;
+}
+
 void follow_say_requeued(struct call *call, uint64_t id)
 {
     _cleanup_json_ json_t *job = NULL;

@@ -12,11 +12,12 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hostlist.h"
 #include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/utc.h"
-#include "cli/options/selector.h"
+#include "cli/options/ask_job.h"
 #include "cli/term/when.h"
 #include "job/after.h"
 #include "job/array.h"
@@ -133,6 +134,21 @@ static int read_text(const struct ask_value *typed, json_t **ret, struct error *
         return error_set(err, -EINVAL, "%s: the value is empty", typed->what);
     *ret = json_string(typed->text);
     return *ret == NULL ? error_set(err, -EINVAL, "%s: the value is not UTF-8 text", typed->what) : 0;
+}
+
+/* "gpu[1-3],big" with all names. */
+static int read_node_names(const struct ask_value *typed, json_t **ret, struct error *err)
+{
+    _cleanup_strings_ struct strings names = { 0 };
+    _cleanup_buffer_ struct buffer out = { 0 };
+    int r = hostlist_expand_once(typed->text, &names, err);
+    if (r < 0)
+        return error_wrap(err, "%s", typed->what);
+    for (size_t i = 0; i < names.count; i++)
+        buffer_printf(&out, "%s%s", i > 0 ? "," : "", names.items[i]);
+    struct ask_value all = *typed;
+    all.text = buffer_text(&out);
+    return read_text(&all, ret, err);
 }
 
 /* One that commands would take for a number, a range or the newest job could not be used instead of them. */
@@ -334,48 +350,6 @@ static int read_flag(const struct ask_value *typed, json_t **ret, struct error *
     return error_set(err, -EINVAL, "%s: '%.60s' is not yes or no", typed->what, typed->text);
 }
 
-/* An element that still waits in its array becomes a job of its own, because only jobs have numbers. */
-static int find_element(struct client *client, const char *name, json_t **ret, struct error *err)
-{
-    _cleanup_json_ json_t *found = NULL, *nothing = json_object();
-    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s", name);
-    _cleanup_free_ char *edit = xasprintf("%s/edit", path);
-    int r = client_get(client, path, &found, err);
-    if (r == 0 && field_is_known(found, "array_job"))
-        *ret = take_ptr(found);
-    else if (r == 0)
-        r = client_call(client, "POST", edit, nothing, ret, err);
-    if (r != -EPERM && r != -EACCES)
-        return r;
-    (void)error_set(err, r, "%s has not started, and only its owner can wait for it alone", name);
-    return error_hint(err, "the number before the dot names the whole array");
-}
-
-/* A job by any of its names; its own number even when it is an element of an array. */
-static int find_job(struct client *client, const char *what, char *word, int64_t *ret_id, struct error *err)
-{
-    _cleanup_strings_ struct strings jobs = { 0 };
-    char *words[] = { word };
-    struct selector selector = { 0 };
-    int r = selector_parse(word, &selector, err);
-    if (r == 0 && selector.first != selector.last)
-        return error_set(err, -EINVAL, "%s: '%.60s' is more than one job", what, word);
-    if (r == 0)
-        r = selector_resolve_by(client, JOB_NAME_WAIT, false, 1, words, &jobs, err);
-    if (r < 0)
-        return error_wrap(err, "%s", what);
-    if (strchr(jobs.items[0], '.') == NULL) {
-        *ret_id = strtoll(jobs.items[0], NULL, 10);
-        return 0;
-    }
-    _cleanup_json_ json_t *job = NULL;
-    r = find_element(client, jobs.items[0], &job, err);
-    if (r < 0)
-        return error_wrap(err, "%s", what);
-    *ret_id = field_integer(job, "id", 0);
-    return 0;
-}
-
 static int read_array(const struct ask_value *typed, json_t **ret, struct error *err)
 {
     struct array array = { 0 };
@@ -390,6 +364,7 @@ static int read_array(const struct ask_value *typed, json_t **ret, struct error 
 static int read_after(const struct ask_value *typed, json_t **ret, struct error *err)
 {
     _cleanup_buffer_ struct buffer out = { 0 };
+    _cleanup_strings_ struct strings listed = { 0 };
     _cleanup_free_ char *copy = xstrdup(typed->text);
     const char *separator = strchr(typed->text, '?') != NULL && strchr(typed->text, ',') == NULL ? "?" : ",";
     char *rest = copy;
@@ -403,9 +378,14 @@ static int read_after(const struct ask_value *typed, json_t **ret, struct error 
         const char *kind = colon == NULL ? "ok" : colon + 1;
         if (colon != NULL)
             *colon = '\0';
-        int r = find_job(typed->client, typed->what, word, &id, err);
+        bool is_array = false;
+        int r = ask_find_job(typed->client, typed->what, word, &id, &is_array, err);
         if (r < 0)
             return r;
+        _cleanup_free_ char *number = xasprintf("%" PRId64, id);
+        if (is_array && strings_have(&listed, number))
+            continue; // after another element of it
+        strings_add(&listed, number);
         buffer_printf(&out, "%s%" PRId64 ":%s", out.length > 0 ? separator : "", id, kind);
     }
     struct ask_after *jobs = NULL;
@@ -444,6 +424,8 @@ static const struct ask_key forms[] = {
     { "retry_oom", NULL, "FACTOR[,max=SIZE]", NULL, read_retry_oom },
     { "notify", NULL, "TARGET", NULL, read_notify },
     { "notify_on", NULL, "EVENTS", NULL, read_notify_on },
+    { "nodelist", NULL, "NODE[,NODE]", NULL, read_node_names },
+    { "exclude", NULL, "NODE[,NODE]", NULL, read_node_names },
     { "slurm", NULL, NULL, NULL, NULL },       // by the commands of Slurm
     { "adopted_pid", NULL, NULL, NULL, NULL }, // these three: by adopt
     { "adopted_start", NULL, NULL, NULL, NULL },

@@ -216,7 +216,9 @@ int submit_request(
     struct call *call, json_t *command, json_t **ret, unsigned *ret_left_out, struct error *err)
 {
     _cleanup_json_ json_t *request = NULL;
-    int r = submit_build(call->options, command, &request, ret_left_out, err);
+    const struct submit_options *options = call->options;
+    call->client.is_dry = options->is_dry;
+    int r = submit_build(options, command, &request, ret_left_out, err);
     if (r == 0)
         r = add_after(call, request, err);
     if (r == 0)

@@ -20,6 +20,7 @@
 #include "cli/submit/submit_check_setup.h"
 #include "cli/term/time_text.h"
 #include "cli/term/words.h"
+#include "job/ask.h"
 #include "job/spec.h"
 
 #define SHOWN_MAX      200
@@ -373,6 +374,24 @@ static void check_gpu_memory(const json_t *ask)
         talk_line("warning: %s of GPU memory is less than a CUDA program needs to start", size);
 }
 
+/* Only processes that handle the signal get it, and they do so some time after they have begun. */
+static void check_warning(const json_t *ask)
+{
+    const char *text = field_text(ask, "warn_signal");
+    int64_t limit_ms = field_integer(ask, "time_limit", 0) * 1000, before_ms = 0;
+    char before[32], limit[32];
+    int signal = 0;
+    bool is_set = text != NULL && limit_ms > 0 && parse_warn_signal(text, &signal, &before_ms, NULL) == 0;
+    if (!is_set || before_ms < limit_ms)
+        return;
+    format_duration(before_ms, before, sizeof(before));
+    format_duration(limit_ms, limit, sizeof(limit));
+    talk_line(
+        "warning: the signal of --signal is due %s before the time limit of %s, so it is sent at the start, "
+        "which is too early for most programs",
+        before, limit);
+}
+
 void submit_check_ask(const struct call *call, const json_t *ask)
 {
     int64_t begin_ms = time_parse(field_text(ask, "begin"));
@@ -381,6 +400,7 @@ void submit_check_ask(const struct call *call, const json_t *ask)
     if (begin_ms > 0 && begin_ms + BEGIN_SLACK_MS < clock_wall_ms())
         talk_line("the begin time has passed: the job can start at once");
     check_gpu_memory(ask);
+    check_warning(ask);
 }
 
 static void check_sweep_names(const struct submit_options *options)

@@ -405,6 +405,9 @@ static int find_logs(
     bool may_be_wide = field_integer(object, "gpus", 1) > 1;
     if (ranks == 0 && asked > 1 && options->is_follow)
         ranks = (size_t)asked;
+    if (ranks == 0 && !options->is_follow &&
+        !has_begun) // what can be read is the output of its earlier attempt
+        ranks = (size_t)field_integer(json_object_get(object, "earlier"), "ranks", 0);
     bool is_in_array = strchr(job, '.') != NULL && json_is_string(json_object_get(object, "array"));
     *ret_is_awaited = options->is_follow && !job_is_done(object) &&
                       (is_in_array || (ranks == 0 && may_be_wide && !has_begun));

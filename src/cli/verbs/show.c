@@ -266,7 +266,7 @@ static void print_elements(const struct page *page)
 /* Conditions of its start besides resources, and its place in an array. */
 static void print_conditions(const struct page *page)
 {
-    print_field(page, "after", "after");
+    print_field(page, "after", field_is_known(page->job, "after_shown") ? "after_shown" : "after");
     print_time(page, "begin", "begin_at");
     print_time(page, "deadline", "deadline_at");
     print_field(page, "array", "array");

@@ -30,7 +30,7 @@ struct search {
 struct shown_job {
     struct json_job_view view;
     char reason[REASON_SIZE];
-    char *early, *park_bar;
+    char *early, *park_bar, *after;
     struct json_rank *ranks;
 };
 
@@ -141,12 +141,36 @@ static void add_forecast(
     view->park_bar = ret->park_bar = core_why_not_parked(core, entry);
 }
 
+/* The dependencies with "41.3" in place of the number of such an element, if it is in memory; NULL: there is
+ * none. */
+static char *name_elements(const struct core *core, const char *after)
+{
+    _cleanup_buffer_ struct buffer out = { 0 };
+    bool is_any = false;
+    for (const char *rest = after; rest != NULL && *rest != '\0';) {
+        char *end = NULL;
+        const struct job *job = core_job(core, strtoull(rest, &end, 10));
+        size_t length = (size_t)(end - rest) + strcspn(end, ",?");
+        length += rest[length] != '\0';
+        bool is_element = job != NULL && job->array_job != 0;
+        is_any |= is_element;
+        if (is_element)
+            buffer_printf(&out, "%" PRIu64 ".%" PRIu32 "%.*s", job->array_job, job->array_index,
+                (int)(length - (size_t)(end - rest)), end);
+        else
+            buffer_append(&out, rest, length);
+        rest += length;
+    }
+    return is_any ? buffer_take(&out) : NULL;
+}
+
 /* The core's data about the job that is not in its record. */
 static void fill_view(
     struct core *core, const struct core_entry *entry, int64_t wall_ms, unsigned shown, struct shown_job *ret)
 {
     struct json_job_view *view = &ret->view;
     const struct job *job = view->job;
+    view->after_shown = ret->after = name_elements(core, job->ask->after);
     view->usage = core_usage(entry);
     view->idle_ms = core_idle_ms(entry);
     view->idle_end_ms = job->state == JOB_RUNNING ? core_idle_end_ms(core, job) : 0;
@@ -190,6 +214,7 @@ static json_t *write_job(struct serve *serve, const struct job *job, unsigned sh
     free(of.ranks);
     free(of.park_bar);
     free(of.early);
+    free(of.after);
     return object;
 }
 

@@ -211,7 +211,7 @@ static enum job_end reason_in_attempt(const struct job *job)
 
 static int64_t return_wait_ms(uint32_t returns)
 {
-    int64_t wait_ms = (int64_t)RETURN_WAIT_MS << (returns > 0 && returns < 7 ? returns - 1 : 6);
+    int64_t wait_ms = (int64_t)RETURN_WAIT_MS << (returns < 7 ? returns - 1 : 6);
     return wait_ms < RETURN_WAIT_MAX ? wait_ms : RETURN_WAIT_MAX;
 }
 
@@ -252,11 +252,15 @@ void core_give_back(struct core *core, struct core_entry *entry, const char *tex
 {
     const struct job *job = entry->job;
     bool is_tried_again = job->state != JOB_STOPPING || reason_in_attempt(job) != END_NONE;
-    uint32_t returns = core_extra(entry)->returns + is_tried_again;
+    uint32_t returns = core_extra(entry)->returns + 1;
     if (is_tried_again && returns >= ATTEMPTS_MAX) {
         _cleanup_free_ char *sentence = xasprintf(
             "given up after %u attempts to start it: %.800s", returns, text != NULL ? text : "no reason");
         core_end_attempt(core, entry, END_START_FAILED, sentence);
+        return;
+    }
+    if (!is_tried_again) { // its start has not failed: it was preempted, or is requeued, or has ended
+        give_back(core, entry, 0, text);
         return;
     }
     core_make_extra(entry)->returns = returns;

@@ -123,40 +123,6 @@ static void send_signal(
                              .scope = scope } });
 }
 
-/* --- suspend, continue --- */
-
-static void suspend(struct core *core, struct core_entry *entry, const struct identity *who, int64_t argument)
-{
-    struct job_event event = {
-        .type = EVENT_SUSPENDED, .attempt = entry->job->attempt, .uid = who->uid, .sent = SIGSTOP
-    };
-    if (job_run(entry->job)->suspended_ms == 0)
-        core_change(core, entry, &event, NULL);
-}
-
-/* Processes stopped by other means are continued by the signal alone. */
-static void resume_job(
-    struct core *core, struct core_entry *entry, const struct identity *who, int64_t argument)
-{
-    struct job_event event = {
-        .type = EVENT_CONTINUED, .attempt = entry->job->attempt, .uid = who->uid, .sent = SIGCONT
-    };
-    if (job_run(entry->job)->suspended_ms != 0)
-        core_change(core, entry, &event, NULL);
-    else
-        send_signal(core, entry, who, SIGCONT);
-}
-
-static const struct control suspending = { "suspended", false, is_running, suspend };
-static const struct control continuing = { "continued", false, is_running, resume_job };
-
-void core_suspend(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
-    uint64_t job, bool is_continue, void *request)
-{
-    core_begin(core, boot_ms, wall_ms);
-    control_job(core, is_continue ? &continuing : &suspending, who, job, 0, request);
-}
-
 /* --- park, unpark --- */
 
 static bool is_parkable(const struct job *job)
@@ -201,6 +167,50 @@ void core_unpark(struct core *core, int64_t boot_ms, int64_t wall_ms, const stru
 {
     core_begin(core, boot_ms, wall_ms);
     control_job(core, &unparking, who, job, 0, request);
+}
+
+/* --- suspend, continue --- */
+
+static void suspend(struct core *core, struct core_entry *entry, const struct identity *who, int64_t argument)
+{
+    struct job_event event = {
+        .type = EVENT_SUSPENDED, .attempt = entry->job->attempt, .uid = who->uid, .sent = SIGSTOP
+    };
+    if (job_run(entry->job)->suspended_ms == 0)
+        core_change(core, entry, &event, NULL);
+}
+
+/* It returns by itself, or is on its way: a signal would have no effect until then. */
+static int can_continue(const struct core *core, const struct job *job, struct error *err)
+{
+    const struct job_park *park = job_park(job);
+    bool is_away = park->phase != PARK_NONE && park->phase != PARK_PARKED && park->is_early == 0;
+    return is_away && job_run(job)->suspended_ms == 0 ? core_can_return(core, job, err) : 0;
+}
+
+/* A parked job returns. Processes stopped by other means are continued by the signal alone. */
+static void resume_job(
+    struct core *core, struct core_entry *entry, const struct identity *who, int64_t argument)
+{
+    struct job_event event = {
+        .type = EVENT_CONTINUED, .attempt = entry->job->attempt, .uid = who->uid, .sent = SIGCONT
+    };
+    if (job_run(entry->job)->suspended_ms != 0)
+        core_change(core, entry, &event, NULL);
+    else if (is_unparkable(entry->job))
+        unpark(core, entry, who, 0);
+    else
+        send_signal(core, entry, who, SIGCONT);
+}
+
+static const struct control suspending = { "suspended", false, is_running, suspend };
+static const struct control continuing = { "continued", false, is_running, resume_job, can_continue };
+
+void core_suspend(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    uint64_t job, bool is_continue, void *request)
+{
+    core_begin(core, boot_ms, wall_ms);
+    control_job(core, is_continue ? &continuing : &suspending, who, job, 0, request);
 }
 
 /* --- signals --- */

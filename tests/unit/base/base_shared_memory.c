@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
+#include <dirent.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/shm.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -125,6 +128,62 @@ TEST(a_folder_without_changes_is_not_read)
     assert_int_equal(find(&place, geteuid(), 1000 * 1000 + 1, found), 0);
     assert_int_equal(find(&place, geteuid(), 1000 * 1000, found), 1);
     remove_place(&place);
+}
+
+/* Gives the entry at this place of the folder, in the order in which it is read, to a user. */
+static void give(const struct place *place, size_t at, uid_t uid)
+{
+    const struct dirent *entry = NULL;
+    DIR *dir = opendir(place->folder);
+    assert_non_null(dir);
+    for (size_t i = 0; i < at; i++) {
+        entry = readdir(dir);
+        assert_non_null(entry);
+    }
+    assert_int_equal(fchownat(dirfd(dir), entry->d_name, uid, 0, 0), 0);
+    (void)closedir(dir);
+}
+
+/* However many files others have there, so many are looked at. "." and ".." count as well. */
+TEST(no_more_than_4096_entries_are_read)
+{
+    static struct shared_memory found[SHARED_MEMORY_MAX];
+    struct place place;
+    if (geteuid() != 0)
+        skip();
+    make_place(&place);
+    for (unsigned i = 0; i < 4096; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof(name), "%u", i);
+        (void)close(make_file(&place, name, 0));
+    }
+    give(&place, 4097, 65534);
+    assert_int_equal(find(&place, 65534, 0, found), 0);
+    give(&place, 4096, 65534);
+    assert_int_equal(find(&place, 65534, 0, found), 1);
+    remove_place(&place);
+}
+
+TEST(segments_are_asked_for_one_by_one_before_their_table_is_read)
+{
+    int64_t now_ms = clock_wall_ms();
+    if (geteuid() != 0 || unshare(CLONE_NEWIPC) < 0)
+        skip();
+    int others = shmget(IPC_PRIVATE, 4096, 0600);
+    struct shmid_ds segment;
+    assert_int_equal(shmctl(others, IPC_STAT, &segment), 0);
+    assert_true(shared_memory_may_have_segments(0, now_ms));
+    assert_true(shared_memory_may_have_segments(SHARED_MEMORY_ALL, now_ms));
+    assert_false(shared_memory_may_have_segments(65534, now_ms));
+    assert_false(shared_memory_may_have_segments(0, now_ms + 60000));
+    void *attached = shmat(others, NULL, 0);
+    assert_false(shared_memory_may_have_segments(0, now_ms));
+    assert_int_equal(shmdt(attached), 0);
+    segment.shm_perm.uid = 65534;
+    assert_int_equal(shmctl(others, IPC_SET, &segment), 0);
+    assert_true(shared_memory_may_have_segments(65534, now_ms));
+    assert_false(shared_memory_may_have_segments(0, now_ms));
+    assert_int_equal(shmctl(others, IPC_RMID, NULL), 0);
 }
 
 /* A process of another user that has the file open, as by a descriptor that it inherited. */

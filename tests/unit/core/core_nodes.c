@@ -126,6 +126,22 @@ CASE(a_returned_attempt_waits_and_is_tried_again, b)
     assert_int_equal(bench_sent(b, MESSAGE_LAUNCH, 11)->attempt, 2);
 }
 
+/* Nothing has failed, so nothing is waited for. */
+CASE(an_attempt_that_was_stopped_to_be_requeued_before_it_started_is_tried_again_at_once, b)
+{
+    static int asked[12];
+    for (uint32_t attempt = 1; attempt < 12; attempt++) { // more often than a start may fail
+        const struct sent *launch = attempt == 1 ? launch_one(b) : bench_sent(b, MESSAGE_LAUNCH, 11);
+        assert_int_equal(launch->attempt, attempt);
+        core_requeue(b->core, b->now_ms, b->now_ms, &owner, 11, 0, false, &asked[attempt]);
+        bench_settle(b);
+        assert_int_equal(core_job(b->core, 11)->state, JOB_STOPPING);
+        (void)bench_returned(b, 1, launch);
+        bench_settle(b);
+        assert_int_equal(core_job(b->core, 11)->state, JOB_STARTING);
+    }
+}
+
 CASE(a_job_that_never_starts_is_given_up, b)
 {
     (void)launch_one(b);

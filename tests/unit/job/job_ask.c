@@ -71,6 +71,8 @@ TEST(every_limit_is_told_with_its_value)
         { { .after = TEXT("") }, -EINVAL, "after is empty" },
         { { .array = TEXT("") }, -EINVAL, "array is empty" },
         { { .gpus = 1, .gpu_model = TEXT("a\tb") }, -EINVAL, "control character" },
+        { { .exclude = TEXT("n[1-2]") }, -EINVAL, "exclude: 'n[1-2]' is not a list of nodes" },
+        { { .nodelist = TEXT("n1,n2]") }, -EINVAL, "nodelist: 'n1,n2]' is not a list of nodes" },
         { { .gpus = 1, .gpu_ids = TEXT("256") }, -ERANGE, "256" },
         { { .gpus = 1, .gpu_allow = TEXT("256") }, -ERANGE, "256" },
     };

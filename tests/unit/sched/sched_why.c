@@ -377,6 +377,16 @@ CASE(the_cheapest_change_is_reported, scene)
     assert_int_equal(why.changed.request.gpus, 1);
 }
 
+CASE(all_gpus_of_a_change_are_named, scene)
+{
+    struct why why;
+    scene_add(scene, 2, 600);
+    uint64_t job = scene_add(scene, 3, 600);
+    why_explain(scene->sched, scene->now_ms, job, NULL, &why);
+    assert_string_equal(why.change, "-g 2 would start now, on n0:2,3");
+    why_clear(&why);
+}
+
 /* 1 CPU and 1 GiB of the node's 64 CPUs and memory are those of a job that runs without its GPU. */
 CASE(what_jobs_keep_that_started_early_is_named, scene)
 {

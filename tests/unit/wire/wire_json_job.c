@@ -125,6 +125,21 @@ CASE(job_on_several_nodes_lists_its_ranks)
     record_clear(&job_nodes_record, &owner);
 }
 
+CASE(a_requeued_job_tells_how_many_nodes_its_earlier_attempt_had)
+{
+    struct fixture *fixture = *state;
+    struct record_list nodes = { 0 };
+    SHOWN("\"earlier\":null");
+    job_nodes_add(&nodes, "gpu1", "boot-1");
+    job_nodes_add(&nodes, "gpu2", "boot-2");
+    ((struct job_node *)nodes.items)[1].log_path = xstrdup("/logs/7.t1.log");
+    const struct job_event requeued = { .type = EVENT_REQUEUED, .attempt = 3, .nodes = nodes };
+    job_make_run(fixture->job)->earlier = job_earlier_new(&requeued, "gpu1", NULL);
+    SHOWN("\"earlier\":{\"attempt\":3,\"ranks\":2}");
+    struct job_nodes owner = { .nodes = nodes };
+    record_clear(&job_nodes_record, &owner);
+}
+
 CASE(a_queued_job_tells_why_it_waits)
 {
     SHOWN("{\"id\":42,\"alias\":\"B358D7EB\",\"user\":\"root\",\"uid\":0,\"name\":\"python3\",\"state\":"
