@@ -205,6 +205,8 @@ static void take_known(struct node *node, struct spooled *entry, const struct me
     } else if (park->outcome != 0 && !is_refused_return) {
         report(node, entry, order->number, park->is_return ? PARK_RETURN : PARK_SAVE, park->outcome);
     } else {
+        park->outcome =
+            (enum park_outcome)0; // until a helper has carried it out, if the first one dies as well
         begin(node, entry);
     }
 }
