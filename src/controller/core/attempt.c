@@ -105,6 +105,14 @@ static bool is_to_go_back(const struct job *job, enum job_end end)
     return job->is_requeued && (!is_own_end || job_run(job)->requeue_cause == REQUEUE_ASKED);
 }
 
+/* A job that its user cancels may fail before the signal reaches it, for example because a step is refused to
+ * it since then. One that succeeds has done its work. */
+static bool is_cancelled_failure(const struct job *job, const struct job_event *event)
+{
+    bool is_cancelled = job->state == JOB_STOPPING && job->stop_reason == END_CANCELLED;
+    return is_cancelled && (event->end == END_SIGNAL || (event->end == END_EXIT && event->exit_code != 0));
+}
+
 /* The attempt has ended. The job is requeued if it was to go back, or if it requested a requeue after such an
  * end. */
 static void end_attempt(struct core *core, struct core_entry *entry, struct job_event *event)
@@ -112,7 +120,7 @@ static void end_attempt(struct core *core, struct core_entry *entry, struct job_
     const struct job *job = entry->job;
     bool is_stopped = event->end == END_CANCELLED || event->end == END_RELEASED;
     bool has_own_text = event->end == END_IDLE_TIMEOUT; // its shepherd's, about the terminal
-    if (is_stopped && job->stop_reason != END_NONE)
+    if ((is_stopped && job->stop_reason != END_NONE) || is_cancelled_failure(job, event))
         event->end = job->stop_reason;
     if (event->end == END_TIME_LIMIT || event->end == END_IDLE_TIMEOUT || event->end == END_BUDGET)
         event->exit_code = EXIT_TIME_LIMIT;

@@ -72,6 +72,31 @@ CASE(a_signal_to_a_node_that_is_away_is_refused, b)
     assert_int_equal(code(b, &two), -EHOSTDOWN);
 }
 
+/* Its failure may be due to the cancel, of which the node has not told it yet. */
+CASE(a_job_that_fails_when_its_user_has_cancelled_it_is_cancelled, b)
+{
+    static const struct {
+        enum job_end own, expected;
+        int exit_code;
+    } ends[] = {
+        { END_EXIT, END_CANCELLED, 1 },
+        { END_SIGNAL, END_CANCELLED, 139 },
+        { END_EXIT, END_EXIT, 0 },
+        { END_OOM, END_OOM, 137 },
+    };
+    static int requests[2 * (sizeof(ends) / sizeof(ends[0]))];
+    for (uint64_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        bench_submit_spec(b, &owner, bench_spec("sleep"), &requests[2 * i]);
+        const struct sent *launch = bench_sent(b, MESSAGE_LAUNCH, 11 + i);
+        assert_int_equal(bench_started(b, 1, launch), 0);
+        core_cancel(b->core, b->now_ms, b->now_ms, &owner, 11 + i, -1, &requests[2 * i + 1]);
+        assert_int_equal(code(b, &requests[2 * i + 1]), 0);
+        assert_int_equal(bench_exited(b, 1, launch, ends[i].own, ends[i].exit_code), 0);
+        bench_settle(b);
+        assert_int_equal(core_job(b->core, 11 + i)->end, ends[i].expected);
+    }
+}
+
 CASE(a_suspension_is_resent_after_every_hello, b)
 {
     const struct sent *launch = run_first(b);
