@@ -966,6 +966,18 @@ def test_a_signal_that_is_due_before_its_job_begins_is_warned_of(box, options, i
     assert ('before the time limit of' in done.err) == is_late, done
 
 
+@pytest.mark.parametrize('option', ['--nodelist', '--exclude'])
+def test_a_node_that_is_not_there_is_warned_of(box, option):
+    """One to be avoided whose name is misspelt would be taken."""
+    here = box.api('GET', '/nodes').json['nodes'][0]['name']
+    names = f'{here},gpuu7' if option == '--nodelist' else 'gpuu7'
+    warning = f'warning: {option}: there is no node gpuu7 now'
+    done = box.mgpu('submit', '--hold', option, names, '--', 'true', check=True)
+    assert warning in done.err and f'no node {here}' not in done.err, done
+    assert warning in box.mgpu('edit', done.out.strip(), f"{option.strip('-')}={names}", check=True).err
+    assert 'gpuu7' not in box.mgpu('submit', '--hold', '-q', option, names, '--', 'true', check=True).err
+
+
 def test_a_begin_time_that_has_passed_is_said(box):
     past = '2020-01-01T00:00:00Z'
     done = box.mgpu('submit', '-g', '0', '--begin', past, '--', 'true', check=True)

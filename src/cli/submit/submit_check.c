@@ -17,6 +17,7 @@
 #include "cli/options/talk.h"
 #include "cli/submit/script.h"
 #include "cli/submit/submit.h"
+#include "cli/submit/submit_check_nodes.h"
 #include "cli/submit/submit_check_setup.h"
 #include "cli/term/time_text.h"
 #include "cli/term/words.h"
@@ -392,7 +393,7 @@ static void check_warning(const json_t *ask)
         before, limit);
 }
 
-void submit_check_ask(const struct call *call, const json_t *ask)
+void submit_check_ask(struct call *call, const json_t *ask)
 {
     int64_t begin_ms = time_parse(field_text(ask, "begin"));
     if (call->is_quiet)
@@ -401,6 +402,7 @@ void submit_check_ask(const struct call *call, const json_t *ask)
         talk_line("the begin time has passed: the job can start at once");
     check_gpu_memory(ask);
     check_warning(ask);
+    submit_check_nodes(call, ask);
 }
 
 static void check_sweep_names(const struct submit_options *options)
@@ -482,7 +484,7 @@ void submit_check_command(const struct call *call, const json_t *command)
 }
 
 /* True if the command can be checked. */
-static bool check_request(const struct call *call)
+static bool check_request(struct call *call)
 {
     const struct submit_options *options = call->options;
     submit_check_ask(call, options->ask);
@@ -491,13 +493,13 @@ static bool check_request(const struct call *call)
     return !is_silent(call) && check_options(call);
 }
 
-void submit_check(const struct call *call, const json_t *command)
+void submit_check(struct call *call, const json_t *command)
 {
     if (check_request(call))
         submit_check_command(call, command);
 }
 
-void submit_check_script(const struct call *call, const json_t *command)
+void submit_check_script(struct call *call, const json_t *command)
 {
     if (check_request(call))
         check_words(call->options, command);
