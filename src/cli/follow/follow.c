@@ -20,7 +20,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -406,10 +405,9 @@ static int advance(struct follow *follow, enum channel channel, bool is_readable
 /* All output of the ended attempt was received, or cannot be for now. */
 static bool is_attempt_read(const struct follow *follow)
 {
-    const struct stream *log = &follow->channels[CHANNEL_LOG];
-    if (!follow->has_output && follow_is_without_output(follow->job, follow->attempt))
+    if (follow_is_without_output(follow->job, follow->attempt))
         return true; // the requests are answered with that of the next one
-    bool is_read = follow->out.is_gone || !stream_is_awaited(log);
+    bool is_read = follow->out.is_gone || !stream_is_awaited(&follow->channels[CHANNEL_LOG]);
     bool is_written = !outlet_has_pending(&follow->out) && !outlet_has_pending(&follow->error);
     return is_read && is_written && follow_ranks_are_read(&follow->ranks) &&
            follow_ranks_are_read(&follow->errors);
@@ -417,18 +415,21 @@ static bool is_attempt_read(const struct follow *follow)
 
 static void begin_next_attempt(struct follow *follow)
 {
+    bool is_its_output = follow->has_output && follow_is_without_output(follow->job, follow->attempt);
     follow->phase = FOLLOW_QUEUED;
-    follow->has_output = false;
     follow->attempt++;
     follow->requeues += follow->requeues < follow_requeues(follow->job);
-    follow->log_reasks = 0;
-    follow->channels[CHANNEL_LOG].offset = 0;
-    forget_ranks(follow);
     waiting_line_clear(&follow->line);
     if (!follow->call->is_quiet)
         follow_say_requeued(follow->call, follow->id);
     waiting_line_init(&follow->line, follow->call, going_leaves_queued(follow->options->leaver));
     watch(follow);
+    if (is_its_output)
+        return; // it is being received
+    follow->has_output = false;
+    follow->log_reasks = 0;
+    follow->channels[CHANNEL_LOG].offset = 0;
+    forget_ranks(follow);
     if (!follow->out.is_gone)
         listen_to_log(follow, 0);
     listen_to_errors(follow);
@@ -437,9 +438,8 @@ static void begin_next_attempt(struct follow *follow)
 /* All bytes were received: the answer has ended, or the job has and its log is known to contain no more. */
 static bool is_log_read(const struct follow *follow)
 {
-    const struct stream *log = &follow->channels[CHANNEL_LOG];
-    bool is_known = field_is_known(follow->job, "log_bytes");
-    return log->state == STREAM_COMPLETE || (is_known && is_output_whole(follow));
+    return follow->channels[CHANNEL_LOG].state == STREAM_COMPLETE ||
+           (field_is_known(follow->job, "log_bytes") && is_output_whole(follow));
 }
 
 static bool is_over(const struct follow *follow)
