@@ -5,14 +5,23 @@
 #include "base/memory.h"
 #include "cli/term/time_text.h"
 
+#define TIME_SIZE 64
+
+static bool read_return(const struct view *view, const json_t *job, char until[TIME_SIZE])
+{
+    bool is_known = field_is_known(job, "latest_return");
+    if (is_known)
+        time_format(
+            time_parse(field_text(job, "latest_return")), view->now_ms, view->times, until, TIME_SIZE);
+    return is_known;
+}
+
 char *park_text(const struct view *view, const json_t *job)
 {
     double guest = 0;
-    char until[64];
-    if (!field_is_known(job, "latest_return"))
+    char until[TIME_SIZE];
+    if (!read_return(view, job, until))
         return NULL;
-    time_format(
-        time_parse(field_text(job, "latest_return")), view->now_ms, view->times, until, sizeof(until));
     return field_measured(job, "park_guest", &guest) ? xasprintf("for job %.0f, back by %s", guest, until)
                                                      : xasprintf("back by %s", until);
 }
@@ -20,7 +29,7 @@ char *park_text(const struct view *view, const json_t *job)
 char *park_due_text(const struct view *view, const json_t *job)
 {
     double lender = 0;
-    char due[64];
+    char due[TIME_SIZE];
     if (!field_measured(job, "gpus_due_to", &lender))
         return NULL;
     time_format(time_parse(field_text(job, "gpus_due_at")), view->now_ms, view->times, due, sizeof(due));
@@ -38,11 +47,9 @@ char *park_lent_text(const json_t *job)
 static char *back_text(const struct view *view, const json_t *job)
 {
     double guest = 0;
-    char until[64];
-    if (!field_is_known(job, "latest_return"))
+    char until[TIME_SIZE];
+    if (!read_return(view, job, until))
         return NULL;
-    time_format(
-        time_parse(field_text(job, "latest_return")), view->now_ms, view->times, until, sizeof(until));
     return field_measured(job, "park_guest", &guest)
                ? xasprintf("%s; it makes room for job %.0f", until, guest)
                : xstrdup(until);
